@@ -20,7 +20,7 @@ import numpy as np
 
 import priorveil as pv
 from priorveil.arrays import Array
-from priorveil.statistics.expected_information import softmax_shares
+from priorveil.statistics.logit import logit_shares
 from priorveil.statistics.outcome_fit import OutcomeFit
 
 PEOPLE = 3_000
@@ -34,7 +34,7 @@ MEAN = [3.0, 0.2]
 def survey(plan: pv.Plan, values: int, rng: np.random.Generator) -> OutcomeFit:
     """The fit to the reports and outcomes of new people."""
     X = np.stack([np.ones(PEOPLE), rng.normal(size=PEOPLE)], axis=1)
-    shares = softmax_shares(X @ np.array(SHARE_COEFFICIENTS[values]))
+    shares = logit_shares((X @ np.array(SHARE_COEFFICIENTS[values])).T).T
     x = (rng.uniform(size=PEOPLE)[:, None] > shares.cumsum(axis=1)[:, :-1]).sum(axis=1)
     outcome = X @ MEAN + np.append(EFFECTS[values], 0.0)[x] + rng.normal(size=PEOPLE)
     return pv.regress_on(plan.privatize(x, rng, codes=True), plan, outcome, X)
@@ -45,7 +45,7 @@ def coverage(values: int, simulations: int) -> tuple[tuple[str, ...], Array]:
     rng = np.random.default_rng(39)
     truth = np.concatenate([MEAN, EFFECTS[values], np.array(SHARE_COEFFICIENTS[values]).T.ravel()])
     X = np.stack([np.ones(100_000), np.random.default_rng(0).normal(size=100_000)], axis=1)
-    shares = softmax_shares(X @ np.array(SHARE_COEFFICIENTS[values])).mean(axis=0)
+    shares = logit_shares((X @ np.array(SHARE_COEFFICIENTS[values])).T).T.mean(axis=0)
     prior = pv.Prior(shares, LABELS[values])
     plan, names, held = pv.design(prior, 1.0, pv.Distribution()), (), np.zeros(len(truth))
     for _ in range(simulations):

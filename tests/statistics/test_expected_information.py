@@ -14,8 +14,8 @@ from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.statistics.expected_information import (
     coefficient_errors,
     coefficient_information,
-    softmax_shares,
 )
+from priorveil.statistics.logit import logit_shares
 from references.coefficients import (
     INTERCEPT_AND_SLOPE,
     LOG_ODDS_ERROR,
@@ -36,7 +36,7 @@ def people_for(error: float) -> int:
 
 
 def test_people_for_a_slope() -> None:
-    margin = float(softmax_shares(np.array(HALVES) @ np.array([INTERCEPT_AND_SLOPE]).T)[:, 0].mean())
+    margin = float(logit_shares(np.array([INTERCEPT_AND_SLOPE]) @ np.array(HALVES).T)[0].mean())
     plan = design(Prior([margin, 1 - margin]), 1.0, Distribution())
     assert people_for(plan.coefficient_errors(HALVES, INTERCEPT_AND_SLOPE, 1)[1]) == PEOPLE
     exact = coefficient_errors(np.eye(2), HALVES, INTERCEPT_AND_SLOPE, 1)
@@ -72,7 +72,7 @@ def test_the_information_is_that_of_the_law_of_reports() -> None:
     beta = rng.normal(size=(2, 2))
 
     def laws(theta: np.ndarray) -> np.ndarray:
-        return (softmax_shares(X @ theta.reshape(2, 2).T) @ Q).ravel()
+        return (logit_shares(theta.reshape(2, 2) @ X.T).T @ Q).ravel()
 
     slopes = approx_fprime(beta.T.ravel(), laws, 1e-7)  # one row for each person and report
     expected = (slopes.T / laws(beta.T.ravel())) @ slopes / len(X)

@@ -162,7 +162,7 @@ def test_the_summary() -> None:
     values, outcome, X = people(-0.8, n=1_000)
     fit = pv.regress_on(two_values().privatize(values, np.random.default_rng(2)), two_values(), outcome, X)
     text = str(fit)
-    assert text.startswith("Beside covariates, LDP 1.907 ")
+    assert text.startswith("Beside other columns, LDP 1.90")
     assert "P>|z|" in text and "share of yes" in text and "sigma" in text
     assert "<table" in fit._repr_html_() and repr(fit).startswith("OutcomeFit(")
     assert len(fit.to_frame()) == 5

@@ -16,8 +16,10 @@ import statsmodels.api as sm
 import priorveil as pv
 from priorveil.errors import DataNotFound, InvalidInput, NotIdentifiable
 from priorveil.statistics.corrected_scores import LogitScores
-from priorveil.statistics.estimating_equation import EstimatingEquation, climb
-from priorveil.statistics.logit import Device, LogitLikelihood
+from priorveil.statistics.estimating_equation import EstimatingEquation
+from priorveil.statistics.expected_information import Device, expected_information
+from priorveil.statistics.logit import LogitLikelihood
+from priorveil.statistics.maximum_search import climb
 from priorveil.statistics.regression_estimates import average_effects
 from priorveil.studies import datasets
 from references.regression import (
@@ -293,7 +295,12 @@ def test_expected_information_is_the_mean_over_all_reports() -> None:
         one = LogitLikelihood(Z, table[report][:, None], denial)
         chance = np.exp(one.value_and_slope(theta)[0])
         total += chance * one.information(theta)
-    found = one.expected_information(theta, [Device(np.array([0]), table, can_deny=True)])
+    found = expected_information(
+        one.covariates,
+        one.coefficients(theta),
+        [Device(np.array([0]), table, can_deny=True)],
+        float(theta[-1]),
+    )
     np.testing.assert_allclose(found, total, atol=1e-12)
 
 
@@ -622,7 +629,7 @@ def test_reports_without_scores_are_read_by_the_likelihood_alone() -> None:
 
 def test_the_summary_says_the_ldp_level_first() -> None:
     lines = str(four_fit()).splitlines()
-    assert lines[0].startswith("Beside covariates, LDP ")
+    assert lines[0].startswith("Beside other columns, LDP ")
     assert lines[1] == "Logit on 2,000 reports"
     heads = lines[4].split()
     assert heads == ["value", "covariate", "coef", "std", "err", "z", "P>|z|", "[0.025", "0.975]"]

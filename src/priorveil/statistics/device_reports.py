@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.arrays import Array, Ints, centre_rows
+from priorveil.certify import Certificate
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable
 from priorveil.frames import as_column, is_column
 from priorveil.mechanisms.interface import MOST_MATRIX_ENTRIES, NumberedReports
@@ -121,8 +122,16 @@ class AllReports:
     @property
     def ldp(self) -> float:
         """The largest LDP level, infinite if there are direct answers."""
-        plans = (device.plan for device in self.devices)
-        return max(math.inf if plan is None else plan.certificate.ldp for plan in plans)
+        return max(math.inf if each is None else each.ldp for each in self._certificates)
+
+    @property
+    def lip(self) -> float:
+        """The largest LIP level, infinite if there are direct answers."""
+        return max(math.inf if each is None else each.lip for each in self._certificates)
+
+    @property
+    def _certificates(self) -> list[Certificate | None]:
+        return [None if device.plan is None else device.plan.certificate for device in self.devices]
 
     def require_identifying(self) -> None:
         """Refuse devices none of which tells the values apart."""

@@ -1,4 +1,4 @@
-"""The errors that coefficients of a logit regression on reports will have, before anyone reports.
+"""The expected information of reports about the coefficients of a logit, and the errors that follow from it.
 
 `Pr(X = j | z) = softmax_j(z' beta)`, the last value is the baseline. One person's report through a channel `Q` has the
 expected information `J = sum_z f(z) sum_y (D_z' Q_y)(D_z' Q_y)' / (pi(z) . Q_y)` about the coefficients, with `D_z` the
@@ -7,14 +7,60 @@ derivative of the shares `pi(z)` by them; `n` people have the covariance `J**-1 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array
+from priorveil.arrays import Array, Ints
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable
+from priorveil.statistics.logit import LEAST, comply, logit_shares, weighted_products
+from priorveil.statistics.planning import require_people
 
 _BLOCK_ENTRIES = 1 << 20  # numbers in a block of rows
 _IDENTIFIED = 1e-12  # eigenvalues of the scaled information below this are not identified
+
+
+class Device(NamedTuple):
+    """Which reports have passed through a channel, and the channel: a row for each report that it can make.
+
+    With `can_deny` some carriers may not comply.
+    """
+
+    rows: Ints
+    table: Array
+    can_deny: bool = False
+
+
+def expected_information(
+    covariates: Array, coefficients: Array, devices: Sequence[Device], compliance: float | None = None
+) -> Array:
+    """The expected information of the reports that these devices could have made; compliance, if given, is the last.
+
+    `covariates` has a row for each covariate, `coefficients` one for each value but the last.
+    """
+    count = coefficients.size
+    total = np.zeros((count + (compliance is not None), count + (compliance is not None)))
+    for device in devices:
+        table, change = device.table, np.zeros(len(device.table))
+        if compliance is not None and device.can_deny:
+            table, change = comply(table, compliance)
+        step = max(1, _BLOCK_ENTRIES // table.size)
+        for first in range(0, len(device.rows), step):
+            Z = covariates[:, device.rows[first : first + step]]
+            shares = logit_shares(coefficients @ Z)
+            law = np.maximum(table @ shares, LEAST)
+            root = np.sqrt(law)
+            slopes = (table.T[:-1, :, None] - law) * shares[:-1, None] / root  # by value, report and row
+            weights = np.einsum("ayn,byn->abn", slopes, slopes)
+            total[:count, :count] += weighted_products(weights, Z)
+            if compliance is not None:
+                by_share = change[:, None] * shares[0] / root
+                total[count, count] += float((by_share**2).sum())
+                total[count, :count] += Z @ (by_share * slopes[0]).sum(axis=0)
+    total[:count, count:] = total[count:, :count].T
+    return total
 
 
 def coefficient_information(channel: Array, X: Array, coefficients: Array) -> Array:
@@ -27,18 +73,8 @@ def coefficient_information(channel: Array, X: Array, coefficients: Array) -> Ar
     >>> coefficient_information(np.eye(2), Z, np.zeros((2, 1))).round(9).tolist()
     [[0.25, 0.125], [0.125, 0.125]]
     """
-    (people, columns), q = X.shape, coefficients.shape[1]
-    Q = channel[:, channel.any(axis=0)]
-    total = np.zeros((q, columns, q, columns))
-    step = max(1, _BLOCK_ENTRIES // Q.size)
-    for first in range(0, people, step):
-        Z = X[first : first + step]
-        shares = softmax_shares(Z @ coefficients)
-        law = shares @ Q
-        # The derivative of the law of reports by the predictor of value j is pi_j (Q_j - law).
-        slopes = shares[:, :-1, None] * (Q[:-1] - law[:, None]) / np.sqrt(law)[:, None]
-        total += np.einsum("njy,nky,na,nb->jakb", slopes, slopes, Z, Z, optimize=True)
-    return np.asarray(total.reshape(q * columns, q * columns) / people)
+    device = Device(np.arange(len(X)), channel.T)
+    return expected_information(X.T, coefficients.T, [device]) / len(X)
 
 
 def coefficient_errors(channel: Array, X: npt.ArrayLike, beta: npt.ArrayLike, people: int) -> Array:
@@ -48,8 +84,6 @@ def coefficient_errors(channel: Array, X: npt.ArrayLike, beta: npt.ArrayLike, pe
         raise InvalidInput(
             "X", NOT_SHOWN, "give finite numbers: a row for each person, a column for each covariate"
         )
-    if type(people) is bool or not isinstance(people, int | np.integer) or people < 1:
-        raise InvalidInput("people", people, "give the number of people, one or more")
     wanted = (rows.shape[1], len(channel) - 1)
     if coefficients.shape != wanted and coefficients.shape != wanted[:1] * (wanted[1] == 1):
         flat = " or a list" if wanted[1] == 1 else ""
@@ -66,16 +100,5 @@ def coefficient_errors(channel: Array, X: npt.ArrayLike, beta: npt.ArrayLike, pe
     if not np.isfinite(scaled).all() or np.linalg.eigvalsh(scaled)[0] <= _IDENTIFIED:
         advice = "a covariate follows from others, or the channel does not distinguish the values"
         raise NotIdentifiable(f"reports do not determine the coefficients: {advice}")
-    errors = np.sqrt(np.diag(np.linalg.inv(scaled)) / people) / scale
+    errors = np.sqrt(np.diag(np.linalg.inv(scaled)) / require_people(people)) / scale
     return errors.reshape(wanted[::-1]).T.reshape(coefficients.shape)
-
-
-def softmax_shares(predictors: Array) -> Array:
-    """The shares of all values from the predictors of all but the last, which has zero; a row for each person.
-
-    >>> softmax_shares(np.log([[1.0], [3.0]])).round(3).tolist()
-    [[0.5, 0.5], [0.75, 0.25]]
-    """
-    complete = np.pad(predictors, ((0, 0), (0, 1)))
-    weights = np.exp(complete - complete.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

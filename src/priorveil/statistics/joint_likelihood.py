@@ -18,9 +18,7 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.statistics.estimating_equation import EstimatingEquation, row_blocks
-from priorveil.statistics.logit import logit_shares, multinomial_weights, weighted_products
-
-_LEAST = 1e-300  # of a probability: a search may try parameters under which a report is impossible
+from priorveil.statistics.logit import LEAST, logit_shares, multinomial_weights, weighted_products
 
 
 class _JointBlock(NamedTuple):
@@ -115,12 +113,12 @@ class JointLikelihood(EstimatingEquation):
             if self.denials is not None:
                 t = 1 / (1 + np.exp(-theta[-1]))
                 change = likelihoods[0] - self.denials[part]
-                first = np.maximum(self.denials[part] + t * change, _LEAST)
+                first = np.maximum(self.denials[part] + t * change, LEAST)
                 ratio = t * (1 - t) * change / first
                 likelihoods = np.concatenate([first[None], likelihoods[1:]])
             shares = logit_shares(gamma @ self.share_covariates[:, part])
             residual = (self.outcome[part] - b @ Z - e[:, None]) * np.exp(-log_s)
-            joint = np.log(np.maximum(shares * likelihoods, _LEAST)) - residual**2 / 2
+            joint = np.log(np.maximum(shares * likelihoods, LEAST)) - residual**2 / 2
             highest = joint.max(axis=0)
             posterior = np.exp(joint - highest)
             sums = posterior.sum(axis=0)

@@ -8,16 +8,16 @@ need not be positive definite.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from priorveil.arrays import Array, Ints
+from priorveil.arrays import Array
 from priorveil.statistics.estimating_equation import EstimatingEquation, row_blocks
 
-_LEAST = 1e-300  # of a probability: a search may try coefficients under which a report is impossible
+LEAST = 1e-300  # of a probability: a search may try coefficients under which a report is impossible
 
 
 def logit_shares(predictors: Array) -> Array:
@@ -68,17 +68,6 @@ class _LogitBlock(NamedTuple):
     shares: Array
     chance: Array
     posterior: Array
-
-
-class Device(NamedTuple):
-    """Which reports have passed through a channel, and the channel: a row for each report that it can make.
-
-    With `can_deny` some carriers may not comply.
-    """
-
-    rows: Ints
-    table: Array
-    can_deny: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,29 +131,6 @@ class LogitLikelihood(EstimatingEquation):
                 slopes[-1, block.part] = self._compliance_slopes(block)
         return slopes
 
-    def expected_information(self, theta: Array, devices: Sequence[Device]) -> Array:
-        """The expectation of the information over the reports that these devices could have made."""
-        total = np.zeros((self.size, self.size))
-        count = self.outcomes * len(self.covariates)
-        for device in devices:
-            table, change = device.table, np.zeros(len(device.table))
-            if self.denials is not None and device.can_deny:
-                table, change = comply(table, float(theta[-1]))
-            for part in row_blocks(len(device.rows)):
-                Z = self.covariates[:, device.rows[part]]
-                shares = logit_shares(self.coefficients(theta) @ Z)
-                law = np.maximum(table @ shares, _LEAST)
-                root = np.sqrt(law)
-                slopes = (table.T[:-1, :, None] - law) * shares[:-1, None] / root  # by outcome and report
-                weights = np.einsum("ayn,byn->abn", slopes, slopes)
-                total[:count, :count] += weighted_products(weights, Z)
-                if self.denials is not None:
-                    by_share = change[:, None] * shares[0] / root
-                    total[count, count] += float((by_share**2).sum())
-                    total[count, :count] += Z @ (by_share * slopes[0]).sum(axis=0)
-        total[:count, count:] = total[count:, :count].T
-        return total
-
     def _blocks(self, theta: Array) -> Iterator[_LogitBlock]:
         coefficients = self.coefficients(theta)
         for part in row_blocks(self.reports):
@@ -174,7 +140,7 @@ class LogitLikelihood(EstimatingEquation):
             if self.denials is not None:
                 denied = (1 - theta[-1]) * self.denials[part]
                 posterior[0] = theta[-1] * posterior[0] + denied * shares[0]
-            chance = np.maximum(posterior.sum(axis=0), _LEAST)
+            chance = np.maximum(posterior.sum(axis=0), LEAST)
             posterior /= chance
             yield _LogitBlock(part, Z, shares, chance, posterior)
 

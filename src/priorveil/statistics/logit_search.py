@@ -15,8 +15,8 @@ import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.statistics.corrected_scores import LogitScores
-from priorveil.statistics.estimating_equation import Maximum, climb, loss, minimize, quasi_newton
 from priorveil.statistics.logit import LogitLikelihood
+from priorveil.statistics.maximum_search import Maximum, climb, loss, minimize, quasi_newton
 
 NOTICEABLE = 2.0  # of log-likelihood: another maximum this near is worth a warning
 _SAME = 1e-3  # of log-likelihood: maxima that differ by less are one

@@ -14,7 +14,7 @@ from priorveil.priors.label_texts import label_text
 from priorveil.statistics.coefficient_fit import CoefficientFit, coefficient_columns
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OutcomeFit(CoefficientFit):
     """A linear model of an outcome on covariates and on a randomised answer.
 
@@ -26,7 +26,7 @@ class OutcomeFit(CoefficientFit):
     - `compliance`: the estimated share of carriers who comply; None if it was not asked for.
     - `loglik`: the log-likelihood of reports and outcomes. Standard errors are from the observed information.
     - `covariance`: of coefficients, `sigma`, coefficients of the shares for each value in turn, and compliance.
-    - `ldp`: the largest LDP level of the plans, infinite if there are direct answers.
+    - `ldp`, `lip`: the largest levels of the plans, infinite if there are direct answers.
     """
 
     names: tuple[str, ...]
@@ -43,6 +43,7 @@ class OutcomeFit(CoefficientFit):
     compliance_std_error: float | None
     reports: int
     ldp: float
+    lip: float
     notes: tuple[Note, ...]
     covariance: Array = field(repr=False)
 

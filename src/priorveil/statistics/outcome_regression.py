@@ -17,9 +17,9 @@ from priorveil.reading.blas_threads import single_thread
 from priorveil.statistics.coefficient_fit import by_covariate
 from priorveil.statistics.covariate_table import CovariateTable, read_covariates
 from priorveil.statistics.device_reports import AllReports, read_devices
-from priorveil.statistics.estimating_equation import Maximum, climb
 from priorveil.statistics.joint_likelihood import JointLikelihood
 from priorveil.statistics.logit_search import NOTICEABLE
+from priorveil.statistics.maximum_search import Maximum, climb
 from priorveil.statistics.outcome_fit import OutcomeFit
 from priorveil.statistics.regression_fit import not_determined, undetermined
 
@@ -199,6 +199,7 @@ def _fit(
         compliance_std_error=float(errors[-1]) if with_compliance else None,
         reports=likelihood.reports,
         ldp=read.ldp,
+        lip=read.lip,
         notes=tuple(notes),
         covariance=covariance,
     )

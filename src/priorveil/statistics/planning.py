@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -304,7 +304,7 @@ class StatisticTest:
             raise Infeasible(
                 f"with {people:,} people no value above {self.null:g} is found with power {power:g}: ask more people"
             )
-        return _root(lambda truth: self.power(truth, people) - power, self.null, largest)
+        return root_between(lambda truth: self.power(truth, people) - power, self.null, largest, xtol=1e-13)
 
 
 def require_possible(argument: str, value: float, row: Array) -> None:
@@ -343,16 +343,14 @@ def tilted_shares(prior: Array, row: Array, value: float) -> Array:
         raise InvalidInput(
             "truth", value, "it is too near to the end of what is possible: give the end itself"
         )
-    return tilted(_root(excess, *ends))
+    return tilted(root_between(excess, *ends, xtol=1e-13))
 
 
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
+def root_between(function: Callable[[float], float], low: float, high: float, **tolerances: Any) -> float:
     """Where a function of one number changes its sign between these two."""
-    from scipy.optimize import (
-        brentq,
-    )  # it takes time to load, which commands and devices that plan nothing do not need
+    from scipy.optimize import brentq  # not at the top: devices read plans without scipy
 
-    return float(brentq(function, low, high, xtol=1e-13))
+    return float(brentq(function, low, high, **tolerances))
 
 
 # -- strata ------------------------------------------------------------------------------------------------

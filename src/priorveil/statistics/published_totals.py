@@ -53,6 +53,7 @@ from priorveil.arrays import Array, Ints
 from priorveil.certify import TOTAL, Certificate, exp_above, exp_below
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms import Mechanism
+from priorveil.statistics.planning import require_people, root_between
 
 _UNIT = 2.0**-53
 _BITS = 44  # of numbers that are rounded up or down: equal ones of several pairs stay equal
@@ -224,6 +225,7 @@ def _saddle(law: BlanketLaw, people: int) -> tuple[float, float]:
             high *= 2
         if moments(high)[0] > 0:
             tilt = _root(lambda t: moments(t)[0], 0.0, high, rtol=1e-6, xtol=1e-12 / highest)
+            tilt = root_between(lambda t: moments(t)[0], 0.0, high, rtol=1e-6, xtol=1e-12 / highest)
         else:
             tilt = high
     deviation = max(moments(tilt)[1], 1e-6 * highest)
@@ -278,7 +280,7 @@ def totals_level(mechanism: Mechanism, certificate: Certificate, people: int, de
     has very many pairs of values. It is never more than the LDP level, which has `delta = 0`. The certificate has to be
     about the value itself: behind a latent secret the LIP level says nothing of it.
     """
-    _require_people(people)
+    require_people(people)
     if not 0 < delta < 1:
         raise InvalidInput("delta", delta, "give a small probability, such as 1e-6")
     pairs = _pairs(mechanism, certificate)
@@ -287,16 +289,11 @@ def totals_level(mechanism: Mechanism, certificate: Certificate, people: int, de
 
 def totals_delta(mechanism: Mechanism, certificate: Certificate, people: int, epsilon: float) -> float:
     """As `totals_level`, the least `delta` that is proven for this `epsilon`; one if there is none."""
-    _require_people(people)
+    require_people(people)
     if certificate.ldp <= epsilon:
         return 0.0
     pairs = _pairs(mechanism, certificate)
     return 1.0 if pairs is None else max(_bound(pair, int(people), epsilon, _FINE) for pair in pairs)
-
-
-def _require_people(people: int) -> None:
-    if type(people) is bool or not isinstance(people, int | np.integer) or people < 1:
-        raise InvalidInput("people", people, "give the number of people, one or more")
 
 
 def _pairs(mechanism: Mechanism, certificate: Certificate) -> Sequence[Pair] | None:
@@ -355,11 +352,13 @@ def _level_of_pair(pair: Pair, people: int, delta: float, least: float) -> float
         if high > _LARGEST:
             return math.inf
     near = _root(lambda level: excess(level, _COARSE), low, high, rtol=1e-3, xtol=1e-12)
+    near = root_between(lambda level: excess(level, _COARSE), low, high, rtol=1e-3, xtol=1e-12)
     low, up = max(least, 0.97 * near), min(1.003 * near, high)
     if excess(low) <= 0:
         low, up = least, low
     is_between = excess(low) > 0 >= excess(up)
     level = _root(excess, low, up, rtol=_CLOSE, xtol=1e-15) if is_between else up
+    level = root_between(excess, low, up, rtol=_CLOSE, xtol=1e-15) if is_between else up
     step = _CLOSE
     while excess(level) > 0:
         level, step = level * (1 + step), 2 * step

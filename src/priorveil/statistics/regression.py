@@ -19,7 +19,7 @@ from priorveil.statistics.coefficient_fit import by_covariate
 from priorveil.statistics.corrected_scores import LinearScores, LogitScores
 from priorveil.statistics.covariate_table import CovariateTable, read_covariates
 from priorveil.statistics.device_reports import AllReports, DeviceReports, read_devices
-from priorveil.statistics.estimating_equation import EstimatingEquation, climb
+from priorveil.statistics.estimating_equation import EstimatingEquation
 from priorveil.statistics.logit import LogitLikelihood, comply
 from priorveil.statistics.logit_search import (
     NOTICEABLE,
@@ -27,6 +27,7 @@ from priorveil.statistics.logit_search import (
     maximise,
     maximise_with_compliance,
 )
+from priorveil.statistics.maximum_search import climb
 from priorveil.statistics.readable_plan import ReadablePlan
 from priorveil.statistics.regression_fit import RegressionFit, not_determined, undetermined
 
@@ -162,6 +163,7 @@ class _Rows:
             compliance=compliance,
             reports=self.reports.count,
             ldp=self.reports.ldp,
+            lip=self.reports.lip,
             errors="observed" if isinstance(equation, LogitLikelihood) else "robust",
             notes=tuple(note for note in notes if note is not None),
             covariates=self.covariates,

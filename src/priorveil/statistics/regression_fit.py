@@ -21,8 +21,9 @@ from priorveil.statistics.corrected_scores import LinearScores
 from priorveil.statistics.covariate_table import CovariateTable
 from priorveil.statistics.device_reports import DeviceReports
 from priorveil.statistics.estimating_equation import EstimatingEquation
+from priorveil.statistics.expected_information import Device, expected_information
 from priorveil.statistics.goodness_of_fit import hosmer_lemeshow, pooled_test
-from priorveil.statistics.logit import Device, LogitLikelihood, comply, logit_shares
+from priorveil.statistics.logit import LogitLikelihood, comply, logit_shares
 from priorveil.statistics.regression_estimates import (
     MarginalEffects,
     Predictions,
@@ -38,7 +39,7 @@ COVARIANCE_KINDS: tuple[CovarianceKind, ...] = get_args(CovarianceKind)
 _LIKELIHOOD_ROUNDING = 1e-6  # of a log-likelihood
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RegressionFit(CoefficientFit):
     """A regression on reports.
 
@@ -49,7 +50,7 @@ class RegressionFit(CoefficientFit):
     - `loglik`: the log-likelihood; NaN where the fit does not maximise it. That of tables is complete, that of other
       mechanisms is up to a constant.
     - `compliance`: the estimated share of carriers who comply; None if it was not asked for.
-    - `ldp`: the largest LDP level of the plans, infinite if there are direct answers.
+    - `ldp`, `lip`: the largest levels of the plans, infinite if there are direct answers.
     - `errors`, `clusters`: which standard errors are used; `with_errors` changes them.
     """
 
@@ -60,6 +61,7 @@ class RegressionFit(CoefficientFit):
     compliance: float | None
     reports: int
     ldp: float
+    lip: float
     errors: CovarianceKind
     notes: tuple[Note, ...]
     clusters: Ints | None = field(default=None, repr=False)
@@ -167,7 +169,9 @@ class RegressionFit(CoefficientFit):
             if can_deny and self.equation.denials is None:  # compliance is at its bound
                 table = comply(table, float(self.compliance or 0.0))[0]
             devices.append(Device(device.rows, table, can_deny))
-        return self.equation.expected_information(self.theta, devices)
+        compliance = None if self.equation.denials is None else float(self.theta[-1])
+        coefficients = self.equation.coefficients(self.theta)
+        return expected_information(self.equation.covariates, coefficients, devices, compliance)
 
     def _inverse(self, information: Array) -> Array:
         name = undetermined(information, self.names)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from priorveil.catalogue import say
 from priorveil.formatting import p_value_text
 from priorveil.priors.label_texts import label_parts, label_text
@@ -12,8 +10,8 @@ from priorveil.statistics.comparing import Comparison, ComparisonTable
 from priorveil.statistics.independence import Independence
 from priorveil.words import html
 from priorveil.words.estimates import statistic_text
-from priorveil.words.results import headlines, independence_text, number_cells
-from priorveil.words.text_tables import text_lines
+from priorveil.words.results import headlines, independence_text, number_cells, with_p_values
+from priorveil.words.text_tables import TextTable
 
 _CONFIDENCE = 0.95
 
@@ -26,10 +24,9 @@ def comparison_text(comparison: Comparison) -> str:
 def comparison_html(comparison: Comparison) -> str:
     """A difference or a ratio with its 95 % interval and its p-value, for a notebook."""
     row = statistic_row([comparison.name], comparison.statistic, _CONFIDENCE)
-    heads, cells = number_cells(
-        (say("methodHead"),), comparison.name, [((comparison.statistic.method,), row)], "amount", _CONFIDENCE
-    )
-    parts = html.warnings(headlines(comparison.statistic)), html.table(heads, cells, range(1, len(heads)))
+    labelled = [((comparison.statistic.method,), row)]
+    cells = number_cells((say("methodHead"),), comparison.name, labelled, "amount", _CONFIDENCE)
+    parts = html.warnings(headlines(comparison.statistic)), TextTable(1, *cells).html()
     return html.sheet(comparison.name, *parts, html.notes([_p_value_text(comparison)]))
 
 
@@ -41,21 +38,17 @@ def _p_value_text(comparison: Comparison) -> str:
 
 def table_text(table: ComparisonTable) -> str:
     """The differences or ratios with 95 % intervals and p-values, as plain text."""
-    labels, heads, rows = _table_cells(table)
-    return "\n".join(
-        [*headlines(table.comparisons[0].statistic), *text_lines(heads, rows, labels), *_untested(table)]
-    )
+    head = headlines(table.comparisons[0].statistic)
+    return "\n".join([*head, *_cells(table).lines(), *_untested(table)])
 
 
 def table_html(table: ComparisonTable) -> str:
     """The differences or ratios with 95 % intervals and p-values, for a notebook."""
-    labels, heads, rows = _table_cells(table)
     warnings = html.warnings(headlines(table.comparisons[0].statistic))
-    body = html.table(heads, rows, range(labels, len(heads)))
-    return html.sheet(table.name, warnings, body, html.notes(_untested(table)))
+    return html.sheet(table.name, warnings, _cells(table).html(), html.notes(_untested(table)))
 
 
-def _table_cells(table: ComparisonTable) -> tuple[int, Sequence[str], Sequence[Sequence[str]]]:
+def _cells(table: ComparisonTable) -> TextTable:
     labels = [tuple(map(label_text, label_parts(label))) for label in table.labels]
     width = max(map(len, labels))
     heads = (say("valueHead"), *[""] * (width - 1))
@@ -65,9 +58,8 @@ def _table_cells(table: ComparisonTable) -> tuple[int, Sequence[str], Sequence[S
     )
     titles, cells = number_cells(heads, table.name, numbered, "amount", _CONFIDENCE)
     if table.comparisons[0].untested is not None:
-        return width, titles, cells
-    p_values = [p_value_text(p).removeprefix("p ").removeprefix("= ") for p in table.p_value.tolist()]
-    return width, (*titles, say("pValueHead")), [(*row, p) for row, p in zip(cells, p_values, strict=True)]
+        return TextTable(width, titles, cells)
+    return TextTable(width, *with_p_values(titles, cells, table.p_value.tolist()))
 
 
 def _untested(table: ComparisonTable) -> list[str]:

@@ -13,7 +13,7 @@ from priorveil.priors import Prior
 from priorveil.priors.label_texts import label_text
 from priorveil.statistics.dice import RANDOMISERS, DiceMenu, DicePair
 from priorveil.words import html
-from priorveil.words.text_tables import text_lines
+from priorveil.words.text_tables import TextTable
 
 _MOST_PAIRS = 12  # lines of a menu
 _SUITS = ("♠", "♥", "♦", "♣")
@@ -38,8 +38,8 @@ li { margin: .2em 0; }
 # -- the menu --------------------------------------------------------------------------------------------------
 
 
-def menu_table(menu: DiceMenu) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The heads and the rows of the menu: of many pairs only some, evenly spread."""
+def _menu_table(menu: DiceMenu) -> TextTable:
+    """The menu: if there are many pairs only some, evenly spread."""
     pairs = menu.pairs
     last, lines = len(pairs) - 1, min(len(pairs), _MOST_PAIRS)
     shown = [pairs[round(at * last / max(lines - 1, 1))] for at in range(lines)]
@@ -49,6 +49,14 @@ def menu_table(menu: DiceMenu) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 def _menu_heads(prior: Prior) -> tuple[str, ...]:
     says_yes = (say("saysYesIf", value=label_text(label)) for label in prior.labels)
     return (*says_yes, say("lipDown"), say("lipUp"), "LDP", say("varianceHead"))
+    heads = (
+        *(say("saysYesIf", value=label_text(label)) for label in menu.prior.labels),
+        say("lipDown"),
+        say("lipUp"),
+        "LDP",
+        say("varianceHead"),
+    )
+    return TextTable(0, heads, [_menu_row(pair) for pair in shown])
 
 
 def _menu_row(pair: DicePair) -> tuple[str, ...]:
@@ -64,13 +72,12 @@ def _menu_title(menu: DiceMenu) -> str:
 
 def menu_text(menu: DiceMenu) -> str:
     """The menu as text."""
-    return "\n".join([_menu_title(menu), *text_lines(*menu_table(menu), labels=0)])
+    return "\n".join([_menu_title(menu), *_menu_table(menu).lines()])
 
 
 def menu_html(menu: DiceMenu) -> str:
     """The menu for a notebook."""
-    heads, rows = menu_table(menu)
-    return html.sheet(_menu_title(menu), html.table(heads, rows, range(len(heads))))
+    return html.sheet(_menu_title(menu), _menu_table(menu).html())
 
 
 def pair_text(pair: DicePair) -> str:

@@ -5,7 +5,7 @@ An estimate alone is shown as a finding of a result is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from priorveil.catalogue import say
 from priorveil.priors.label_texts import label_text
@@ -35,14 +35,10 @@ from priorveil.words.results import (
     selection,
     table_cells,
 )
-from priorveil.words.text_tables import text_lines
+from priorveil.words.text_tables import TextTable
 
 _SUMMARISED = 3  # statistics in the representation of an estimate
 _CONFIDENCE = 0.95
-
-_TextTable = tuple[
-    int, Sequence[str], Sequence[Sequence[str]]
-]  # how many columns of labels, their titles, the rows
 
 
 # -- estimates -------------------------------------------------------------------------------------------
@@ -53,14 +49,14 @@ def estimate_text(estimate: Estimate) -> str:
     found = finding_of(estimate, _CONFIDENCE)
     lines = list(headlines(estimate))
     for which, cells in _tables(found):
-        lines += [*which, *_text_lines(cells)]
+        lines += [*which, *cells.lines()]
     return "\n".join([*lines, *_notes(found)])
 
 
 def estimate_html(estimate: Estimate) -> str:
     """The estimate for a notebook."""
     found = finding_of(estimate, _CONFIDENCE)
-    tables = [html.notes(which) + _html_table(cells) for which, cells in _tables(found)]
+    tables = [html.notes(which) + cells.html() for which, cells in _tables(found)]
     title = say("estimateTitle", reports=reports_text(estimate.reports))
     return html.sheet(title, html.warnings(headlines(estimate)), *tables, html.notes(_notes(found)))
 
@@ -77,14 +73,14 @@ def estimate_summary(estimate: Estimate) -> str:
     return f"Estimate({estimate.method}, {reports_text(estimate.reports)}: {', '.join(figures)})"
 
 
-def _tables(found: Finding) -> Iterator[tuple[list[str], _TextTable]]:
+def _tables(found: Finding) -> Iterator[tuple[list[str], TextTable]]:
     """Each table, after a sentence on which rows it has if they are not all."""
     for table in found.figures.tables if found.figures else ():
         rows, which = selection(table)
         cells = table_cells(found, table, rows, _CONFIDENCE)
         yield (
             [] if which is None else [say("allInFrame", selection=which)],
-            (len(label_heads(found, table)), *cells),
+            TextTable(len(label_heads(found, table)), *cells),
         )
 
 
@@ -98,7 +94,7 @@ def _notes(found: Finding) -> list[str]:
 def averages_text(averages: Averages) -> str:
     """The averages by group with 95 % intervals, as plain text."""
     notes = map(str, unbounded_averages(averages))
-    return "\n".join([*headlines(averages.statistics[0]), *_text_lines(_averages_cells(averages)), *notes])
+    return "\n".join([*headlines(averages.statistics[0]), *_averages_cells(averages).lines(), *notes])
 
 
 def averages_html(averages: Averages) -> str:
@@ -106,13 +102,14 @@ def averages_html(averages: Averages) -> str:
     title = say("averagesTitle", name=averages.name, groups=", ".join(averages.by))
     notes = html.notes(map(str, unbounded_averages(averages)))
     warnings = html.warnings(headlines(averages.statistics[0]))
-    return html.sheet(title, warnings, _html_table(_averages_cells(averages)), notes)
+    return html.sheet(title, warnings, _averages_cells(averages).html(), notes)
 
 
-def _averages_cells(averages: Averages) -> _TextTable:
+def _averages_cells(averages: Averages) -> TextTable:
     rows = averages_table(averages, _CONFIDENCE).rows
     labelled = ((row.label, row) for row in rows)
-    return len(averages.by), *number_cells(averages.by, averages.name, labelled, "amount", _CONFIDENCE)
+    cells = number_cells(averages.by, averages.name, labelled, "amount", _CONFIDENCE)
+    return TextTable(len(averages.by), *cells)
 
 
 def statistic_text(statistic: Statistic) -> str:
@@ -142,18 +139,8 @@ def statistic_html(statistic: Statistic) -> str:
     row = statistic_row([statistic.method], statistic, _CONFIDENCE)
     cells = number_cells((say("methodHead"),), say("estimateHead"), [(row.label, row)], "amount", _CONFIDENCE)
     unbounded = [sentence(unbounded_text(statistic))] if row.is_unbounded else []
-    parts = html.warnings(headlines(statistic)), _html_table((1, *cells)), html.notes(unbounded)
+    parts = html.warnings(headlines(statistic)), TextTable(1, *cells).html(), html.notes(unbounded)
     return html.sheet(statistic.name or say("statisticTitle"), *parts)
-
-
-def _text_lines(cells: _TextTable) -> list[str]:
-    labels, heads, rows = cells
-    return text_lines(heads, rows, labels)
-
-
-def _html_table(cells: _TextTable) -> str:
-    labels, heads, rows = cells
-    return html.table(heads, rows, range(labels, len(heads)))
 
 
 # -- samples ---------------------------------------------------------------------------------------------
@@ -164,7 +151,7 @@ def sample_text(estimate: SampleEstimate) -> str:
     found = sample_finding(estimate, _CONFIDENCE)
     lines = [] if estimate.beside is None else [str(estimate.beside)]
     for which, cells in _tables(found):
-        lines += [*which, *_text_lines(cells)]
+        lines += [*which, *cells.lines()]
     return "\n".join([*lines, *map(str, estimate.notes)])
 
 
@@ -183,7 +170,7 @@ def sample_html(estimate: SampleEstimate) -> str:
     """The estimate from a sample for a notebook."""
     found = sample_finding(estimate, _CONFIDENCE)
     beside = [] if estimate.beside is None else [html.notes([str(estimate.beside)])]
-    tables = [html.notes(which) + _html_table(cells) for which, cells in _tables(found)]
+    tables = [html.notes(which) + cells.html() for which, cells in _tables(found)]
     title = say("estimateTitle", reports=reports_text(estimate.reports))
     return html.sheet(title, *beside, *tables, html.notes(map(str, estimate.notes)))
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from priorveil.catalogue import say
-from priorveil.formatting import level_at_most, p_value_text
+from priorveil.formatting import p_value_text
 from priorveil.priors.label_texts import label_text
+from priorveil.statistics.coefficient_fit import CoefficientFit
+from priorveil.statistics.outcome_fit import OutcomeFit
 from priorveil.statistics.regression_estimates import MarginalEffects, Predictions
 from priorveil.statistics.regression_fit import RegressionFit
+from priorveil.statistics.samples import beside_columns
 from priorveil.statistics.significance import ChiSquareTest
 from priorveil.words import html
 from priorveil.words.notes import interval_title, reports_text, sentence
-from priorveil.words.text_tables import text_lines
+from priorveil.words.text_tables import TextTable
 
 _CONFIDENCE = 0.95
 _ENDS = "0.025", "0.975"
 _MOST_ROWS = 20  # of predictions that are shown
-
-_Table = tuple[int, Sequence[str], Sequence[Sequence[str]]]  # columns of labels, heads, rows
 
 
 def coefficient_text(number: float) -> str:
@@ -36,22 +37,51 @@ def coefficient_text(number: float) -> str:
 # -- fits ------------------------------------------------------------------------------------------------
 
 
+class _Summary(NamedTuple):
+    """A fit in words: its title, the level, warnings and remarks, what was fitted, and the coefficients."""
+
+    title: str
+    level: str
+    notes: Sequence[str]
+    about: Sequence[str]
+    table: TextTable
+
+    def text(self) -> str:
+        return "\n".join([self.level, *self.notes, self.title, *self.about, *self.table.lines()])
+
+    def html(self) -> str:
+        remarks = html.notes([self.level]) + html.warnings(self.notes) + html.notes(self.about)
+        return html.sheet(self.title, remarks, self.table.html())
+
+
 def fit_text(fit: RegressionFit) -> str:
     """The summary as plain text."""
-    level, *about = _headlines(fit)
-    return "\n".join([level, *map(str, fit.notes), _title(fit), *about, *_text_lines(_coefficients(fit))])
+    return _summary(fit).text()
 
 
 def fit_html(fit: RegressionFit) -> str:
     """The summary for a notebook."""
-    level, *about = _headlines(fit)
-    remarks = html.notes([level]) + html.warnings(map(str, fit.notes)) + html.notes(about)
-    return html.sheet(_title(fit), remarks, _html_table(_coefficients(fit)))
+    return _summary(fit).html()
 
 
-def fit_summary(fit: RegressionFit) -> str:
+def fit_line(fit: RegressionFit) -> str:
     """What was fitted, in a line."""
     return f"RegressionFit({_title(fit)}: {', '.join(fit.names)})"
+
+
+def outcome_fit_text(fit: OutcomeFit) -> str:
+    """The summary as plain text."""
+    return _outcome_summary(fit).text()
+
+
+def outcome_fit_html(fit: OutcomeFit) -> str:
+    """The summary for a notebook."""
+    return _outcome_summary(fit).html()
+
+
+def outcome_fit_line(fit: OutcomeFit) -> str:
+    """What was fitted, in a line."""
+    return f"OutcomeFit({_outcome_title(fit)}: {', '.join(fit.names)})"
 
 
 def _title(fit: RegressionFit) -> str:
@@ -61,55 +91,59 @@ def _title(fit: RegressionFit) -> str:
     return say("logitTitle", reports=reports)
 
 
-def _headlines(fit: RegressionFit) -> list[str]:
-    """The LDP level first, since covariates stand beside the reports."""
-    finite = math.isfinite(fit.ldp)
-    level = say("ldpBesideCovariates", ldp=level_at_most(fit.ldp)) if finite else say("noLdpBesideCovariates")
-    errors = say("clusterErrors" if fit.clusters is not None else _ERRORS[fit.errors])
+def _outcome_title(fit: OutcomeFit) -> str:
+    return say("outcomeTitle", reports=reports_text(fit.reports))
+
+
+def _summary(fit: RegressionFit) -> _Summary:
+    errors = say("clusterErrors" if fit.clusters is not None else f"{fit.errors}Errors")
     by_likelihood = say("fitByLikelihood", loglik=f"{fit.loglik:,.4f}", errors=errors)
     how = by_likelihood if fit.by_likelihood else say("fitByScores", errors=errors)
     baseline = [] if fit.is_linear else [say("logitBaseline", label=label_text(fit.labels[-1]))]
-    return [level, *baseline, how]
-
-
-_ERRORS = {
-    "observed": "observedErrors",
-    "expected": "expectedErrors",
-    "outer": "outerErrors",
-    "robust": "robustErrors",
-}
-
-
-def _coefficients(fit: RegressionFit) -> _Table:
-    columns = fit.columns(_CONFIDENCE)
     rows = [
         [outcome, covariate, *_number_texts(*numbers)]
-        for outcome, covariate, *numbers in zip(*columns.values(), strict=True)
+        for outcome, covariate, *numbers in zip(*fit.columns(_CONFIDENCE).values(), strict=True)
     ]
-    if fit.compliance is not None:
-        error, ends = fit.compliance_std_error, fit.compliance_interval(_CONFIDENCE)
-        known = ["-", "-", "-", "-", "-"]
-        if error is not None and ends is not None:
-            known = [coefficient_text(error), "-", "-", *map(_three_decimals, ends)]
-        rows.append(["", say("complianceName"), coefficient_text(fit.compliance), *known])
-    heads = [say("outcomeHead"), say("covariateHead"), say("coefficientHead"), say("stdErrorHead")]
-    heads += [say("zHead"), say("zProbabilityHead")]
-    heads += [say("intervalStartHead", share=_ENDS[0]), say("intervalEndHead", share=_ENDS[1])]
-    return 2, heads, rows
+    table = TextTable(2, _coefficient_heads(say("outcomeHead")), [*rows, *_compliance_rows(fit)])
+    return _Summary(_title(fit), _level(fit.ldp, fit.lip), [*map(str, fit.notes)], [*baseline, how], table)
 
 
-def _number_texts(value: float, error: float, z: float, p: float, low: float, high: float) -> list[str]:
-    return [
-        coefficient_text(value),
-        coefficient_text(error),
-        _three_decimals(z),
-        _three_decimals(p),
-        *map(_three_decimals, (low, high)),
+def _outcome_summary(fit: OutcomeFit) -> _Summary:
+    """The rows are the mean of the outcome, its spread, the shares of the values, and compliance."""
+    how = say("fitByLikelihood", loglik=f"{fit.loglik:,.4f}", errors=say("observedErrors"))
+    about = [say("outcomeBaseline", label=label_text(fit.labels[-1])), how]
+    rows = [
+        [say("shareOfValue", value=value) if value else say("outcomeName"), name, *_number_texts(*numbers)]
+        for value, name, *numbers in zip(*fit.columns(_CONFIDENCE).values(), strict=True)
     ]
+    sigma = coefficient_text(fit.sigma), coefficient_text(fit.sigma_std_error)
+    rows.insert(len(fit.names), [say("outcomeName"), say("sigmaName"), *sigma, *["-"] * 4])
+    table = TextTable(2, _coefficient_heads(say("meanOfHead")), [*rows, *_compliance_rows(fit)])
+    return _Summary(_outcome_title(fit), _level(fit.ldp, fit.lip), [*map(str, fit.notes)], about, table)
 
 
-def _three_decimals(number: float) -> str:
-    return f"{number:.3f}"
+def _level(ldp: float, lip: float) -> str:
+    """The level of privacy, which comes first, since other columns stand beside the reports."""
+    return str(beside_columns(ldp, lip))
+
+
+def _coefficient_heads(first: str) -> list[str]:
+    named = ("covariateHead", "coefficientHead", "stdErrorHead", "zHead", "zProbabilityHead")
+    ends = say("intervalStartHead", share=_ENDS[0]), say("intervalEndHead", share=_ENDS[1])
+    return [first, *map(say, named), *ends]
+
+
+def _compliance_rows(fit: CoefficientFit) -> list[list[str]]:
+    if fit.compliance is None:
+        return []
+    ends, known = fit.compliance_interval(_CONFIDENCE), ["-"] * 5
+    if ends is not None:
+        known = [coefficient_text(fit.compliance_std_error), "-", "-", *map("{:.3f}".format, ends)]
+    return [["", say("complianceName"), coefficient_text(fit.compliance), *known]]
+
+
+def _number_texts(value: float, error: float, *others: float) -> list[str]:
+    return [coefficient_text(value), coefficient_text(error), *map("{:.3f}".format, others)]
 
 
 # -- tests -----------------------------------------------------------------------------------------------
@@ -136,16 +170,16 @@ def hypothesis_html(test: ChiSquareTest) -> str:
 
 def predictions_text(predictions: Predictions) -> str:
     """The first predictions with their intervals, as plain text."""
-    return "\n".join([*_text_lines(_predictions(predictions)), *_rest(predictions)])
+    return "\n".join([*_predictions(predictions).lines(), *_rest(predictions)])
 
 
 def predictions_html(predictions: Predictions) -> str:
     """The first predictions with their intervals, for a notebook."""
-    table = _html_table(_predictions(predictions))
+    table = _predictions(predictions).html()
     return html.sheet(sentence(predictions.name)[:-1], table, html.notes(_rest(predictions)))
 
 
-def _predictions(predictions: Predictions) -> _Table:
+def _predictions(predictions: Predictions) -> TextTable:
     columns = predictions.columns(_CONFIDENCE)
     shown = min(_MOST_ROWS, len(predictions.values)) * len(predictions.labels)
     return _estimates(columns, shown, say("rowHead"), say("estimateHead"))
@@ -158,38 +192,28 @@ def _rest(predictions: Predictions) -> list[str]:
 
 def effects_text(effects: MarginalEffects) -> str:
     """The average marginal effects with their intervals, as plain text."""
-    return "\n".join(_text_lines(_effects(effects)))
+    return "\n".join(_effects(effects).lines())
 
 
 def effects_html(effects: MarginalEffects) -> str:
     """The average marginal effects with their intervals, for a notebook."""
-    return html.sheet(sentence(effects.name)[:-1], _html_table(_effects(effects)))
+    return html.sheet(sentence(effects.name)[:-1], _effects(effects).html())
 
 
-def _effects(effects: MarginalEffects) -> _Table:
+def _effects(effects: MarginalEffects) -> TextTable:
     columns = effects.columns(_CONFIDENCE)
     return _estimates(columns, len(columns["effect"]), say("covariateHead"), say("effectHead"))
 
 
-def _estimates(columns: Mapping[str, Any], shown: int, first: str, number: str) -> _Table:
+def _estimates(columns: Mapping[str, Any], shown: int, first: str, number: str) -> TextTable:
     """Two columns of labels, the number, its error and the interval."""
     rows = [
         [str(where), label, *map(coefficient_text, numbers[:2]), _interval(*numbers[2:])]
         for where, label, *numbers in zip(*(list(column)[:shown] for column in columns.values()), strict=True)
     ]
     heads = [first, say("valueHead"), number, say("stdErrorHead"), interval_title(_CONFIDENCE)]
-    return 2, heads, rows
+    return TextTable(2, heads, rows)
 
 
 def _interval(low: float, high: float) -> str:
     return f"{coefficient_text(low)} to {coefficient_text(high)}"
-
-
-def _text_lines(cells: _Table) -> list[str]:
-    labels, heads, rows = cells
-    return text_lines(heads, rows, labels)
-
-
-def _html_table(cells: _Table) -> str:
-    labels, heads, rows = cells
-    return html.table(heads, rows, range(labels, len(heads)))

@@ -206,8 +206,15 @@ def difference_cells(
     heads = (result.by or "", *(table.attributes or (say("valueHead"),)))
     labelled = (((each.group, *each.row.label), each.row) for each in rows)
     titles, cells = number_cells(heads, quantity, labelled, unit, result.confidence)
-    p_values = (p_value_text(each.p_value).removeprefix("p ").removeprefix("= ") for each in rows)
-    return (*titles, say("pValueHead")), [(*row, p) for row, p in zip(cells, p_values, strict=True)]
+    return with_p_values(titles, cells, [each.p_value for each in rows])
+
+
+def with_p_values(
+    titles: Sequence[str], cells: Sequence[Sequence[str]], p_values: Sequence[float]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The same table with a column of p-values."""
+    texts = (p_value_text(p).removeprefix("p ").removeprefix("= ") for p in p_values)
+    return (*titles, say("pValueHead")), [(*row, text) for row, text in zip(cells, texts, strict=True)]
 
 
 def comparison_notes(compared: GroupComparison, result: Result) -> tuple[str, ...]:

@@ -31,7 +31,6 @@ from priorveil.words import (
     dice,
     estimates,
     levels,
-    outcome_fits,
     planning,
     plans,
     priors,
@@ -67,9 +66,9 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
     MarginalEffects: {"text": regressions.effects_text, "html": regressions.effects_html},
     Note: {"text": note_text},
     OutcomeFit: {
-        "text": outcome_fits.outcome_fit_text,
-        "line": outcome_fits.outcome_fit_summary,
-        "html": outcome_fits.outcome_fit_html,
+        "text": regressions.outcome_fit_text,
+        "line": regressions.outcome_fit_line,
+        "html": regressions.outcome_fit_html,
     },
     Plan: {
         "text": plans.plan_text,
@@ -83,7 +82,7 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
     Prior: {"html": priors.prior_html, "figure": channel_plots.prior_figure},
     RegressionFit: {
         "text": regressions.fit_text,
-        "line": regressions.fit_summary,
+        "line": regressions.fit_line,
         "html": regressions.fit_html,
     },
     SampleEstimate: {
