@@ -137,8 +137,13 @@ def read_sample(
 def print_scores_note(file: Path, reader: SampleReader) -> None:
     """Print what was written, which level holds beside it, and what to know about finite populations."""
     from priorveil.catalogue import say
+    from priorveil.statistics.samples import beside_columns
 
     console = screen.open_console(stderr=True)
     console.print(say("scoresWritten", count=f"{reader.reports:,}", file=file), soft_wrap=True)
     console.print(str(reader.plan.promise_beside_columns))
     console.print(say("scoresFinite"))
+    click.echo(say("scoresWritten", count=f"{reader.reports:,}", file=file), err=True)
+    proof = reader.plan.certificate
+    click.echo(str(beside_columns(proof.ldp, proof.lip)), err=True)
+    click.echo(say("scoresFinite"), err=True)

@@ -53,12 +53,11 @@ from priorveil.plans.plan_data import PlanData
 from priorveil.plans.structure import PlanDocument
 from priorveil.priors import Budget, Label, Prior, PriorSet
 from priorveil.priors.domain import LabelDomain, Missing, require_integers
-from priorveil.priors.label_texts import first_labels
-from priorveil.queries import Distribution, Query, require_query
+from priorveil.queries import Query, require_query
 from priorveil.reading.blas_threads import single_thread
 from priorveil.reading.estimate import ESTIMATE_METHODS, Estimate, EstimateMethod, read_estimate
 from priorveil.reading.families import reader_of
-from priorveil.reading.moments import Moments, naming_statistics, normal_width
+from priorveil.reading.moments import Moments, normal_width
 from priorveil.reading.precision import Precision
 from priorveil.reading.rounding import expected_rounding, largest_variance
 from priorveil.reading.tally import (
@@ -70,8 +69,9 @@ from priorveil.reading.tally import (
 )
 from priorveil.reading.tally_reading import QUICK, Reading
 from priorveil.showing import Figure
-from priorveil.statistics.calibration import Calibration, Margins
+from priorveil.statistics.calibration import Margins
 from priorveil.statistics.expected_information import coefficient_errors
+from priorveil.statistics.plan_scores import report_scores, require_unbiased
 from priorveil.statistics.planning import (
     OneOrTwo,
     PowerAnalysis,
@@ -83,7 +83,6 @@ from priorveil.statistics.planning import (
 from priorveil.statistics.published_totals import totals_level
 from priorveil.statistics.samples import (
     Population,
-    SampleDesign,
     SampleEstimate,
     SampleMethod,
     ScoreNoise,
@@ -393,12 +392,7 @@ class Plan(PlanData):
 
     def _scores_of(self, reports: npt.NDArray[Any], rows: Array | None) -> Array:
         """The unbiased scores of the query's statistics, or of other rows of numbers of the values."""
-        P = self.reference.probabilities
-        with naming_statistics(self.query.statistic_labels(self.labels), of_values=rows is None):
-            if rows is None:
-                return self.reader.scores(reports, P, None)
-            centred, means = centre_rows(rows, P)
-            return self.reader.scores(reports, P, centred) + means
+        return report_scores(self, reports, rows, self.query.statistic_labels(self.labels))
 
     @single_thread()
     def score_noise(self, reports: npt.ArrayLike) -> ScoreNoise:
@@ -412,13 +406,7 @@ class Plan(PlanData):
         >>> plan.score_noise([0, 1]).each().round(3).tolist()
         [[0.376, 0.376], [0.376, 0.376]]
         """
-        if not self.query.unbiased:
-            is_linear = self.query.linear and not self.query.asks_all_counts
-            other_plan = "to learn from reports alone, design another plan"
-            unbiased = Hint("unbiased", True, purpose=other_plan)
-            hint = unbiased if is_linear else Hint("query", Distribution(), purpose=other_plan)
-            advice = "its estimates lean on the prior, and samples need unbiased ones"
-            raise InvalidInput("query", self.query, advice, hint)
+        require_unbiased(self.query)
         column, rows = complete_reports(self.mechanism, reports), self.query.rows(self.reference)
         scores = self._scores_of(column, rows)
         rounding = np.zeros(scores.shape[1])
@@ -455,9 +443,7 @@ class Plan(PlanData):
         (0.156667, 0.027929)
         """
         noise = self.score_noise(reports)
-        people = len(noise.scores)
-        design = SampleDesign.of(people, weights, strata, clusters, population)
-        sample = WeightedSample(noise.scores, design, Calibration.of(margins, people))
+        sample = WeightedSample.of(noise.scores, weights, strata, clusters, population, margins)
         is_alone = all(column is None for column in (weights, strata, clusters, margins))
         return sample_estimate(
             sample,
@@ -467,13 +453,8 @@ class Plan(PlanData):
             variance,
             statistic=self.query.statistic_name if self.query.number_by_group is None else "statistic",
             attributes=(self.domain.names or ()) if noise.rows is None else (),
-            beside=None if is_alone else self.promise_beside_columns,
+            beside=None if is_alone else beside_columns(self.certificate.ldp, self.certificate.lip),
         )
-
-    @property
-    def promise_beside_columns(self) -> Note:
-        """Which level holds for somebody who sees public columns beside the reports: that of LDP."""
-        return beside_columns(self.certificate.ldp, self.certificate.lip)
 
     def std_error(self, people: int = 10_000) -> Array:
         """The standard errors to expect from this many people who follow the prior, one for each statistic, as shares.
@@ -586,23 +567,12 @@ class Plan(PlanData):
         >>> print(plan.power("yes", null=0.1, truth=0.2, power=0.8))
         with 413 people, a two-sided test at level 5 % tells 0.2 from 0.1 with power 0.801 (yes)
         """
-        return self._statistic_test(statistic, null, level, sides, groups).solve(truth, people, power)
-
-    def _statistic_test(
-        self, statistic: Label | None, null: float, level: float, sides: OneOrTwo, groups: OneOrTwo
-    ) -> StatisticTest:
-        self._require_unbiased()
-        labels, P = self.query.statistic_labels(self.labels), self.reference.probabilities
-        if statistic not in labels and not (statistic is None and len(labels) == 1):
-            raise InvalidInput("statistic", statistic, f"give one of {first_labels(labels)}")
-        rows, at = self.query.rows(self.reference), 0 if statistic is None else labels.index(statistic)
-        row = np.eye(1, len(P), at) if rows is None else rows[at : at + 1]
-        moments = self._moments_of(row if rows is None else centre_rows(row, P)[0], labels[at : at + 1])
-        return StatisticTest(labels[at], row[0], moments, P, null, level, sides, groups)
+        test = StatisticTest.of(self, statistic, null, level, sides, groups)
+        return test.solve(truth, people, power)
 
     def person_variances(self, worst: bool = False) -> Array:
         """The variance per person of each statistic, as shares: `N std_error**2`, or the largest under any truth."""
-        self._require_unbiased()
+        require_unbiased(self.query)
         if worst:
             return self.score_moments.worst_variances
         people = 1 << 20  # any number gives the same
@@ -611,26 +581,7 @@ class Plan(PlanData):
     @cached_property
     def score_moments(self) -> ScoreMoments:
         """What one report adds to the statistics of an unbiased query, by value: see `statistics.planning`."""
-        self._require_unbiased()
-        rows, P = self.query.rows(self.reference), self.reference.probabilities
-        centred = None if rows is None else centre_rows(rows, P)[0]
-        return self._moments_of(centred, self.query.statistic_labels(self.labels))
-
-    @single_thread()
-    def _moments_of(self, rows: Array | None, labels: Sequence[Label]) -> ScoreMoments:
-        if self.query.number_by_group is not None:
-            advice = (
-                "averages of groups are ratios: their variance is known for people who follow the prior only"
-            )
-            raise InvalidInput("query", NOT_SHOWN, advice)
-        with naming_statistics(labels, of_values=self.query.rows(self.reference) is None):
-            squares = self.reader.score_squares(self.reference.probabilities, rows)
-        return ScoreMoments(np.eye(len(squares)) if rows is None else rows, squares)
-
-    def _require_unbiased(self) -> None:
-        if not self.query.unbiased:
-            advice = "its answers lean on the prior, which no number of people corrects: plan for an unbiased query"
-            raise InvalidInput("query", self.query, advice, Hint("query", Distribution()))
+        return ScoreMoments.of(self)
 
     def totals_level(self, people: int, delta: float = 1e-6) -> float:
         """What somebody who sees only the tally of so many people can learn about one of them: `epsilon`, rounded up.

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array, Ints, centre_rows
+from priorveil.arrays import Array, Ints
 from priorveil.certify import Certificate
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable
 from priorveil.frames import as_column, is_column
 from priorveil.mechanisms.interface import MOST_MATRIX_ENTRIES, NumberedReports
 from priorveil.priors import Label
 from priorveil.queries import Distribution
-from priorveil.reading.moments import naming_statistics
 from priorveil.reading.tally import complete_reports
-from priorveil.statistics.readable_plan import ReadablePlan
+from priorveil.statistics.plan_scores import ReadablePlan, report_scores
 
 _LARGEST_TABLE = 1 << 20  # entries of a channel that is written out
 
@@ -72,20 +71,12 @@ class DeviceReports:
         if self.plan is None:
             return np.asarray(weights[:, self.reports])
         if self.table is not None:
-            each = self._scores_of(np.arange(len(self.table)), weights, names, centred)
-            return np.asarray(each[:, self.reports])
+            every = report_scores(self.plan, np.arange(len(self.table)), weights, names, centred)
+            return np.ascontiguousarray(every.T)[:, self.reports]
         step = max(1, MOST_MATRIX_ENTRIES // (8 * len(self.plan.labels)))
         parts = (self.reports[first : first + step] for first in range(0, len(self.reports), step))
-        return np.concatenate([self._scores_of(part, weights, names, centred) for part in parts], axis=1)
-
-    def _scores_of(
-        self, reports: npt.NDArray[Any], weights: Array, names: Sequence[Label], centred: bool
-    ) -> Array:
-        assert self.plan is not None
-        P = self.plan.reference.probabilities
-        rows, means = centre_rows(weights, P) if centred else (weights, 0.0)
-        with naming_statistics(names, of_values=False):
-            return np.asarray((self.plan.reader.scores(reports, P, rows) + means).T)
+        each = [report_scores(self.plan, part, weights, names, centred).T for part in parts]
+        return np.concatenate(each, axis=1)
 
 
 @dataclass(frozen=True, eq=False)

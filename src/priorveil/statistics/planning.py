@@ -21,7 +21,9 @@ from priorveil import showing
 from priorveil.arrays import Array, Ints, real_number
 from priorveil.errors import NOT_SHOWN, Infeasible, InvalidInput
 from priorveil.priors import Label
+from priorveil.priors.label_texts import first_labels
 from priorveil.reading.moments import normal_width
+from priorveil.statistics.plan_scores import ReadablePlan, mean_squares, require_unbiased
 
 OneOrTwo = Literal[1, 2]
 
@@ -42,6 +44,11 @@ class ScoreMoments:
 
     means: Array
     squares: Array
+
+    @classmethod
+    def of(cls, plan: ReadablePlan, at: int | None = None) -> ScoreMoments:
+        """The moments of all statistics of a plan, or of the one at this place."""
+        return cls(*mean_squares(plan, at))
 
     @classmethod
     def without_noise(cls, rows: Array) -> ScoreMoments:
@@ -234,7 +241,7 @@ class PowerAnalysis:
 class StatisticTest:
     """A test of one statistic at this level, given the moments of its scores.
 
-    `rows` are the weights of the statistic, one for each value, `moments` those of its scores (a single row), and
+    `row` has the weights of the statistic, one for each value, `moments` those of its scores (a single row), and
     `prior` what people follow apart from the statistic.
     """
 
@@ -246,6 +253,25 @@ class StatisticTest:
     level: float
     sides: OneOrTwo
     groups: OneOrTwo
+
+    @classmethod
+    def of(
+        cls,
+        plan: ReadablePlan,
+        statistic: Label | None,
+        null: float,
+        level: float,
+        sides: OneOrTwo,
+        groups: OneOrTwo,
+    ) -> StatisticTest:
+        """The test of a statistic of a plan, by its label; where there is one only, without it."""
+        require_unbiased(plan.query)
+        labels, P = plan.query.statistic_labels(plan.labels), plan.reference.probabilities
+        if statistic not in labels and not (statistic is None and len(labels) == 1):
+            raise InvalidInput("statistic", statistic, f"give one of {first_labels(labels)}")
+        rows, at = plan.query.rows(plan.reference), 0 if statistic is None else labels.index(statistic)
+        row = np.eye(len(P))[at] if rows is None else rows[at]
+        return cls(labels[at], row, ScoreMoments.of(plan, at), P, null, level, sides, groups)
 
     def __post_init__(self) -> None:
         critical_value(self.level, self.sides)

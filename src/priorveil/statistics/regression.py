@@ -28,7 +28,7 @@ from priorveil.statistics.logit_search import (
     maximise_with_compliance,
 )
 from priorveil.statistics.maximum_search import climb
-from priorveil.statistics.readable_plan import ReadablePlan
+from priorveil.statistics.plan_scores import ReadablePlan
 from priorveil.statistics.regression_fit import RegressionFit, not_determined, undetermined
 
 RegressionModel = Literal["logit", "linear"]

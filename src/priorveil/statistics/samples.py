@@ -34,7 +34,7 @@ from priorveil.reading.interval_estimate import IntervalEstimate
 from priorveil.reading.moments import normal_width
 from priorveil.reading.statistics import Statistic
 from priorveil.reading.tally import numbers_per_report
-from priorveil.statistics.calibration import Calibration, codes_of, sum_by
+from priorveil.statistics.calibration import Calibration, Margins, codes_of, sum_by
 
 SampleMethod = Literal["hajek", "horvitz-thompson"]
 VarianceMethod = Literal["taylor", "jackknife"]
@@ -295,6 +295,21 @@ class WeightedSample:
     scores: Array
     design: SampleDesign
     calibration: Calibration
+
+    @classmethod
+    def of(
+        cls,
+        scores: Array,
+        weights: npt.ArrayLike | None = None,
+        strata: Any = None,
+        clusters: Any = None,
+        population: Population | None = None,
+        margins: Margins | None = None,
+    ) -> WeightedSample:
+        """The sample from columns with an entry for each person."""
+        people = len(scores)
+        design = SampleDesign.of(people, weights, strata, clusters, population)
+        return cls(scores, design, Calibration.of(margins, people))
 
     @cached_property
     def weights(self) -> Array:
