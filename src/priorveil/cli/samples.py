@@ -139,11 +139,7 @@ def print_scores_note(file: Path, reader: SampleReader) -> None:
     from priorveil.catalogue import say
     from priorveil.statistics.samples import beside_columns
 
-    console = screen.open_console(stderr=True)
+    console, proof = screen.open_console(stderr=True), reader.plan.certificate
     console.print(say("scoresWritten", count=f"{reader.reports:,}", file=file), soft_wrap=True)
-    console.print(str(reader.plan.promise_beside_columns))
+    console.print(str(beside_columns(proof.ldp, proof.lip)))
     console.print(say("scoresFinite"))
-    click.echo(say("scoresWritten", count=f"{reader.reports:,}", file=file), err=True)
-    proof = reader.plan.certificate
-    click.echo(str(beside_columns(proof.ldp, proof.lip)), err=True)
-    click.echo(say("scoresFinite"), err=True)

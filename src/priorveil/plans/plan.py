@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil import showing
-from priorveil.arrays import Array, centre_rows, real_number
+from priorveil.arrays import Array, real_number
 from priorveil.atomic_files import atomic_write
 from priorveil.certify import Certificate, certificate, keeps_budget, round_rows
 from priorveil.channels import Channel

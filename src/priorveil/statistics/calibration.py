@@ -135,10 +135,6 @@ def _read_margin(name: str, margin: Any, people: int) -> tuple[Ints, Array]:
     if absent:
         advice = f"{name}: nobody in the sample has the level {absent[0]!r}: merge it with another one"
         raise InvalidInput("margins", NOT_SHOWN, advice)
-    given = [sizes[entry] for entry in entries]
-    if not all(isinstance(size, int | float | np.number) and 0 < size < math.inf for size in given):
-        raise InvalidInput("margins", NOT_SHOWN, f"{name}: every size must be above zero, and finite")
-    return codes, np.array(given, dtype=np.float64)
     numbers = np.array([real_number(sizes[entry]) for entry in entries])
     if not ((numbers > 0) & (numbers < math.inf)).all():
         raise InvalidInput(

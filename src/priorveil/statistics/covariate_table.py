@@ -54,25 +54,6 @@ class CovariateTable:
         """The columns that a formula makes of data (by the library formulaic), or one that was applied before."""
         with needs_extra("statistics"):
             import pandas as pd
-            from formulaic import model_matrix
-            from formulaic.errors import DataMismatchWarning, FormulaicError
-        if isinstance(formula, str) and formula.partition("~")[0].strip() and "~" in formula:
-            raise InvalidInput("formula", formula, "the reports are the outcome: begin with ~")
-        try:
-            table = pd.DataFrame(data) if isinstance(data, Mapping) else data
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", DataMismatchWarning)
-                columns = model_matrix(formula, table, context={"np": np}, na_action="raise", output="numpy")
-        except DataMismatchWarning:  # formulaic would take them for the baseline
-            advice = "it has categories that the data of the fit did not have: leave these rows out"
-            raise InvalidInput("data", NOT_SHOWN, advice) from None
-        except (FormulaicError, ValueError) as error:
-            if "null" in str(error):
-                raise InvalidInput(
-                    "data", NOT_SHOWN, "entries are missing: leave these rows out first"
-                ) from None
-            advice = f"formulaic refuses it ({type(error).__name__}): are all its names columns of the data?"
-            raise InvalidInput("formula", str(formula), advice) from None
         if isinstance(formula, str) and formula.partition("~")[0].strip() and "~" in formula:
             raise InvalidInput("formula", formula, "the reports are the outcome: begin with ~")
         columns = _columns_of(formula, pd.DataFrame(data) if isinstance(data, Mapping) else data)

@@ -241,8 +241,6 @@ def _scores(argument: str, given: npt.ArrayLike) -> Array:
     if values.ndim == 1:
         names, groups = codes_of(argument, given, len(values))
         return np.eye(len(names))[groups]
-        _, groups = codes_of(argument, values, len(values))
-        return np.eye(int(groups.max(initial=0)) + 1)[groups]
     if values.ndim != 2 or not np.issubdtype(values.dtype, np.number):
         advice = "give plan.scores(reports), or a column of groups"
         raise InvalidInput(argument, NOT_SHOWN, advice, Hint("plan.scores(reports)"))

@@ -41,7 +41,7 @@ largest in convex order, so it bounds `delta` for every such mechanism, however 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Protocol
@@ -200,12 +200,6 @@ def delta_bound(law: BlanketLaw, people: int, density: int = _FINE) -> float:
     return min(bound * (1 + 1e-9) + law.outside, at_once)
 
 
-def _root(rises: Callable[[float], float], low: float, high: float, rtol: float, xtol: float) -> float:
-    from scipy.optimize import brentq  # not at the top: devices read plans without scipy
-
-    return float(brentq(rises, low, high, rtol=rtol, xtol=xtol))
-
-
 def _saddle(law: BlanketLaw, people: int) -> tuple[float, float]:
     """A good tilt, and the standard deviation of the tilted `V`. Any positive tilt gives a bound."""
     values, weights = np.append(law.values, 0.0), np.append(law.weights, law.rest)
@@ -224,7 +218,6 @@ def _saddle(law: BlanketLaw, people: int) -> tuple[float, float]:
         while moments(high)[0] < 0 and high * highest < _STEEPEST:
             high *= 2
         if moments(high)[0] > 0:
-            tilt = _root(lambda t: moments(t)[0], 0.0, high, rtol=1e-6, xtol=1e-12 / highest)
             tilt = root_between(lambda t: moments(t)[0], 0.0, high, rtol=1e-6, xtol=1e-12 / highest)
         else:
             tilt = high
@@ -351,13 +344,11 @@ def _level_of_pair(pair: Pair, people: int, delta: float, least: float) -> float
         low, high = high, 2 * high
         if high > _LARGEST:
             return math.inf
-    near = _root(lambda level: excess(level, _COARSE), low, high, rtol=1e-3, xtol=1e-12)
     near = root_between(lambda level: excess(level, _COARSE), low, high, rtol=1e-3, xtol=1e-12)
     low, up = max(least, 0.97 * near), min(1.003 * near, high)
     if excess(low) <= 0:
         low, up = least, low
     is_between = excess(low) > 0 >= excess(up)
-    level = _root(excess, low, up, rtol=_CLOSE, xtol=1e-15) if is_between else up
     level = root_between(excess, low, up, rtol=_CLOSE, xtol=1e-15) if is_between else up
     step = _CLOSE
     while excess(level) > 0:

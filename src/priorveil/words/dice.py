@@ -9,7 +9,6 @@ from itertools import pairwise
 
 from priorveil.catalogue import say
 from priorveil.formatting import level_at_most, readable_number, share_text
-from priorveil.priors import Prior
 from priorveil.priors.label_texts import label_text
 from priorveil.statistics.dice import RANDOMISERS, DiceMenu, DicePair
 from priorveil.words import html
@@ -42,24 +41,17 @@ def _menu_table(menu: DiceMenu) -> TextTable:
     """The menu: if there are many pairs only some, evenly spread."""
     pairs = menu.pairs
     last, lines = len(pairs) - 1, min(len(pairs), _MOST_PAIRS)
-    shown = [pairs[round(at * last / max(lines - 1, 1))] for at in range(lines)]
-    return _menu_heads(menu.prior), [_menu_row(pair) for pair in shown]
+    return _pairs_table([pairs[round(at * last / max(lines - 1, 1))] for at in range(lines)])
 
 
-def _menu_heads(prior: Prior) -> tuple[str, ...]:
-    says_yes = (say("saysYesIf", value=label_text(label)) for label in prior.labels)
-    return (*says_yes, say("lipDown"), say("lipUp"), "LDP", say("varianceHead"))
-    heads = (
-        *(say("saysYesIf", value=label_text(label)) for label in menu.prior.labels),
-        say("lipDown"),
-        say("lipUp"),
-        "LDP",
-        say("varianceHead"),
-    )
-    return TextTable(0, heads, [_menu_row(pair) for pair in shown])
+def _pairs_table(pairs: Sequence[DicePair]) -> TextTable:
+    """A row for each pair; all are for the same prior."""
+    says_yes = (say("saysYesIf", value=label_text(label)) for label in pairs[0].prior.labels)
+    heads = (*says_yes, say("lipDown"), say("lipUp"), "LDP", say("varianceHead"))
+    return TextTable(0, heads, [_pair_row(pair) for pair in pairs])
 
 
-def _menu_row(pair: DicePair) -> tuple[str, ...]:
+def _pair_row(pair: DicePair) -> tuple[str, ...]:
     proof = pair.certificate
     counts = (say("outOf", count=count, all=pair.outcomes) for count in pair.yes)
     levels = map(level_at_most, (proof.lip_lower, proof.lip_upper, proof.ldp))
@@ -82,14 +74,12 @@ def menu_html(menu: DiceMenu) -> str:
 
 def pair_text(pair: DicePair) -> str:
     """The rows of a pair with their levels, as a menu shows them."""
-    heads, row = _menu_heads(pair.prior), _menu_row(pair)
-    return "\n".join(text_lines(heads, [row], labels=0))
+    return "\n".join(_pairs_table([pair]).lines())
 
 
 def pair_html(pair: DicePair) -> str:
     """The pair for a notebook."""
-    heads = _menu_heads(pair.prior)
-    return html.sheet(pair.randomiser, html.table(heads, [_menu_row(pair)], range(len(heads))))
+    return html.sheet(pair.randomiser, _pairs_table([pair]).html())
 
 
 # -- the sheet -------------------------------------------------------------------------------------------------

@@ -19,6 +19,12 @@ from priorveil.words import html
 from priorveil.words.notes import interval_title, reports_text, sentence
 from priorveil.words.text_tables import TextTable
 
+_ERRORS = {
+    "observed": "observedErrors",
+    "expected": "expectedErrors",
+    "outer": "outerErrors",
+    "robust": "robustErrors",
+}
 _CONFIDENCE = 0.95
 _ENDS = "0.025", "0.975"
 _MOST_ROWS = 20  # of predictions that are shown
@@ -96,7 +102,7 @@ def _outcome_title(fit: OutcomeFit) -> str:
 
 
 def _summary(fit: RegressionFit) -> _Summary:
-    errors = say("clusterErrors" if fit.clusters is not None else f"{fit.errors}Errors")
+    errors = say("clusterErrors" if fit.clusters is not None else _ERRORS[fit.errors])
     by_likelihood = say("fitByLikelihood", loglik=f"{fit.loglik:,.4f}", errors=errors)
     how = by_likelihood if fit.by_likelihood else say("fitByScores", errors=errors)
     baseline = [] if fit.is_linear else [say("logitBaseline", label=label_text(fit.labels[-1]))]
