@@ -72,6 +72,14 @@ class Mechanism(ABC):
         return None
 
     @property
+    def report_matrix(self) -> Array:
+        """A channel whose columns say as much about a value as reports do, or nearly.
+
+        This is `matrix`, unless that `averages` over reports.
+        """
+        return self.matrix
+
+    @property
     def leakage_matrix(self) -> tuple[Array, tuple[int, ...] | None]:
         """A channel to measure levels on, which leaks no less than the reports, and the reports of its columns.
 

@@ -495,7 +495,7 @@ class Plan(PlanData):
         >>> plan.coefficient_errors([[1, 0], [1, 1]], [-1.6, 0.5], people=3_000).round(3).tolist()
         [0.139, 0.176]
         """
-        return coefficient_errors(self.channel.matrix, X, beta, people)
+        return coefficient_errors(self.mechanism.report_matrix, X, beta, people)
 
     def expected_precision(self, people: int = 10_000, confidence: float = 0.95) -> Precision:
         """The precision to expect from this many people who follow the prior (or the one that a set is read at).

@@ -15,7 +15,7 @@ import numpy as np
 
 from priorveil.arrays import Array, Ints
 from priorveil.certify import Certificate, Lifts
-from priorveil.mechanisms.arc.cells import ArcCells
+from priorveil.mechanisms.arc.cells import PIECES, ArcCells
 from priorveil.mechanisms.arc.certificate import arc_lifts
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine, draw_places
 from priorveil.mechanisms.interface import Mechanism, single_prior
@@ -101,6 +101,11 @@ class Arc(ArcMechanism):
         on `leakage_matrix`.
         """
         return self.cells.matrix
+
+    @property
+    def report_matrix(self) -> Array:
+        """The channel from values to small pieces of the cells, which say nearly as much as reports."""
+        return ArcCells(self.line, PIECES).matrix
 
     @property
     def leakage_matrix(self) -> tuple[Array, tuple[int, ...]]:

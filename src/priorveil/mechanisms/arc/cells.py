@@ -19,6 +19,8 @@ from priorveil.arrays import Array
 from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.interface import MOST_MEASURED, require_writable
 
+PIECES = 16  # of each cell, where the places of reports matter
+
 
 class ArcCells:
     """The columns of a channel: the owned outputs, then the cells of the circle.
@@ -26,17 +28,20 @@ class ArcCells:
     `base` is the first report of every column and `sizes` how many places it stands for. The other arrays have an entry
     for each cell: its `width`, the arcs where a window of this cell begins and ends (`first_arcs`, `last_arcs`; in
     `last_turns` an arc on the second turn is counted on from the first), and the overlaps of the window at the first
-    place of the cell with both (`lost`, `gained`).
+    place of the cell with both (`lost`, `gained`). Each cell may be cut into so many `pieces`.
 
     >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=3, keep=2**63, bits=4)
     >>> ArcCells(toy).base.tolist()
     [0, 1, 2, 5, 6]
     """
 
-    def __init__(self, line: ArcLine) -> None:
+    def __init__(self, line: ArcLine, pieces: int = 1) -> None:
         self.line, self.members, self.arcs = line, line.members, np.diff(line.rim)
         rim, n = line.rim, len(line.members)
         cuts = np.unique(np.concatenate([rim, (rim - line.window) % rim[-1]])) if n else np.zeros(1, np.int64)
+        if pieces > 1:
+            steps = np.diff(cuts)[:, None] * (np.arange(pieces) / pieces)
+            cuts = np.unique(np.append(cuts[:-1, None] + steps.astype(np.int64), cuts[-1]))
         first, width = cuts[:-1], np.diff(cuts)
         self.first_arcs = np.searchsorted(rim, first, side="right") - 1
         wraps = first + line.window >= rim[-1]

@@ -30,7 +30,7 @@ from priorveil.arrays import Array, Ints, Mask
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc import ArcMechanism
-from priorveil.mechanisms.arc.cells import ArcCells
+from priorveil.mechanisms.arc.cells import PIECES, ArcCells
 from priorveil.mechanisms.arc.certificate import PriorWeights, fit_line
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine
 from priorveil.mechanisms.interface import in_range, require_writable
@@ -120,14 +120,22 @@ class Orders(ArcMechanism):
     @property
     def cells(self) -> list[ArcCells]:
         """The cells of each order; for small mechanisms only."""
-        require_writable(self.size, 2 * self.count * self.size)
+        return self._cells(1)
+
+    def _cells(self, pieces: int) -> list[ArcCells]:
+        require_writable(self.size, 2 * self.count * self.size * pieces)
         circles = self.circles(np.arange(self.count))
-        return [ArcCells(replace(self.line, order=np.append(self.line.owners, c))) for c in circles]
+        return [ArcCells(replace(self.line, order=np.append(self.line.owners, c)), pieces) for c in circles]
 
     @property
     def matrix(self) -> Array:
         """The channel from values to the cells of all orders; raises `TooLarge` when huge."""
         return np.hstack([cells.matrix for cells in self.cells]) / self.count
+
+    @property
+    def report_matrix(self) -> Array:
+        """The channel from values to small pieces of the cells of all orders, which say nearly as much as reports."""
+        return np.hstack([cells.matrix for cells in self._cells(PIECES)]) / self.count
 
     @property
     def leakage_matrix(self) -> tuple[Array, tuple[int, ...]]:
