@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -58,25 +57,6 @@ class CovariateTable:
         if isinstance(formula, str) and formula.partition("~")[0].strip() and "~" in formula:
             raise InvalidInput("formula", formula, "the reports are the outcome: begin with ~")
         columns = _columns_of(formula, pd.DataFrame(data) if isinstance(data, Mapping) else data)
-            from formulaic import model_matrix
-            from formulaic.errors import DataMismatchWarning, FormulaicError
-        if isinstance(formula, str) and formula.partition("~")[0].strip() and "~" in formula:
-            raise InvalidInput("formula", formula, "the reports are the outcome: begin with ~")
-        try:
-            table = pd.DataFrame(data) if isinstance(data, Mapping) else data
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", DataMismatchWarning)
-                columns = model_matrix(formula, table, context={"np": np}, na_action="raise", output="numpy")
-        except DataMismatchWarning:  # formulaic would take them for the baseline
-            advice = "it has categories that the data of the fit did not have: leave these rows out"
-            raise InvalidInput("data", NOT_SHOWN, advice) from None
-        except (FormulaicError, ValueError) as error:
-            if "null" in str(error):
-                raise InvalidInput(
-                    "data", NOT_SHOWN, "entries are missing: leave these rows out first"
-                ) from None
-            advice = f"formulaic refuses it ({type(error).__name__}): are all its names columns of the data?"
-            raise InvalidInput("formula", str(formula), advice) from None
         spec = columns.model_spec
         values = np.ascontiguousarray(np.asarray(columns, dtype=np.float64).T)
         return cls(tuple(map(str, spec.column_names)), values, spec)._checked("data")
