@@ -41,6 +41,18 @@ def real_number(value: object) -> float:
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
 
 
+def real_numbers(values: npt.ArrayLike) -> Array:
+    """Numbers as an array of floats, and a single NaN for what cannot be one: no message shows an entry.
+
+    >>> real_numbers([1, 2]), real_numbers(["many"])
+    (array([1., 2.]), array(nan))
+    """
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.array(math.nan)
+
+
 def read_only(array: npt.ArrayLike) -> Array:
     """A read-only float copy of an array."""
     copy = np.array(array, dtype=np.float64)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.arrays import Array, Ints
+from priorveil.arrays import Array, Ints, real_numbers
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable
 from priorveil.statistics.logit import LEAST, comply, logit_shares, weighted_products
 from priorveil.statistics.planning import require_people
@@ -79,7 +79,7 @@ def coefficient_information(channel: Array, X: Array, coefficients: Array) -> Ar
 
 def coefficient_errors(channel: Array, X: npt.ArrayLike, beta: npt.ArrayLike, people: int) -> Array:
     """The standard errors that the coefficients will have, in the shape of `beta`."""
-    rows, coefficients = np.array(X, dtype=np.float64), np.array(beta, dtype=np.float64)
+    rows, coefficients = real_numbers(X), real_numbers(beta)
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
         raise InvalidInput(
             "X", NOT_SHOWN, "give finite numbers: a row for each person, a column for each covariate"

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil import showing
-from priorveil.arrays import Array, Ints, real_number
+from priorveil.arrays import Array, Ints, real_number, real_numbers
 from priorveil.errors import NOT_SHOWN, Infeasible, InvalidInput
 from priorveil.priors import Label
 from priorveil.priors.label_texts import first_labels
@@ -203,6 +203,9 @@ def people_for_coefficient(
     785
     """
     require_power(power)
+    if not 0 < real_number(variance_of_one) < math.inf:
+        advice = "give the square of the standard error that one person's report would give, above zero"
+        raise InvalidInput("variance_of_one", variance_of_one, advice)
     if not math.isfinite(real_number(effect)) or effect == 0:
         raise InvalidInput(
             "effect", effect, "give the coefficient that the test should find, other than zero"
@@ -422,7 +425,7 @@ def stratified_variance(weights: Sequence[float], variances: Sequence[float], pe
 
 
 def _positive(argument: str, numbers: npt.ArrayLike, size: int | None = None) -> Array:
-    array = np.asarray(numbers, dtype=np.float64)
+    array = real_numbers(numbers)
     if array.ndim != 1 or not array.size or not (array > 0).all() or not np.isfinite(array).all():
         raise InvalidInput(argument, numbers, "give a number above zero for each stratum")
     if size is not None and array.size != size:

@@ -210,6 +210,8 @@ class RegressionFit(CoefficientFit):
 
     def likelihood_ratio(self, restricted: RegressionFit) -> ChiSquareTest:
         """The test of a fit to the same reports with fewer parameters, against this one."""
+        if not isinstance(restricted, RegressionFit):
+            raise InvalidInput("restricted", NOT_SHOWN, "give a fit of `regress` with fewer covariates")
         if not (self.by_likelihood and restricted.by_likelihood):
             raise InvalidInput(
                 "restricted", NOT_SHOWN, "corrected scores and linear models have no likelihood"
