@@ -80,7 +80,7 @@ def pages(site: Path) -> list[Path]:
 def test_the_front_page_fits_in_one_screen(reader: Any, site: Path, size: tuple[int, int]) -> None:
     reader.size(*size, mobile=size is PHONE)
     reader.open(f"file://{site}/index.html")
-    for css in ("h1", ".front pre", ".front svg", *(f".door:nth-of-type({i})" for i in (1, 2, 3))):
+    for css in ("h1", ".front pre", ".front svg", *(f".door:nth-of-type({i})" for i in (1, 2, 3, 4))):
         reader.see(css)
         left, top, right, bottom = reader.run(
             "const box = document.querySelector(arguments[0]).getBoundingClientRect();"
