@@ -12,8 +12,9 @@ from scipy.stats import norm
 from priorveil import Distribution, Linear, Plan, Prior, design
 from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.statistics.expected_information import (
+    Device,
     coefficient_errors,
-    coefficient_information,
+    expected_information,
 )
 from priorveil.statistics.logit import logit_shares
 from references.coefficients import (
@@ -76,7 +77,8 @@ def test_the_information_is_that_of_the_law_of_reports() -> None:
 
     slopes = approx_fprime(beta.T.ravel(), laws, 1e-7)  # one row for each person and report
     expected = (slopes.T / laws(beta.T.ravel())) @ slopes / len(X)
-    assert coefficient_information(Q, X, beta) == pytest.approx(expected, rel=1e-5, abs=1e-7)
+    found = expected_information(X.T, beta.T, [Device(np.arange(len(X)), Q.T)]) / len(X)
+    assert found == pytest.approx(expected, rel=1e-5, abs=1e-7)
 
 
 def test_a_column_without_probability_adds_nothing() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from priorveil.priors.label_texts import label_parts
 from priorveil.reading.precision_notes import reached_precision
 from priorveil.reading.statistics import Statistic
-from priorveil.results.document import Figures, Finding, Result, ResultRow, ResultTable
+from priorveil.results.document import FigureKind, Figures, Finding, Result, ResultRow, ResultTable
 from priorveil.results.findings import cohort_reports
 from priorveil.results.form_estimates import ALONE, CohortForms
 from priorveil.results.statistic_tables import amount_decimals, share_decimals, statistic_row
@@ -69,12 +69,9 @@ def sample_finding(estimate: SampleEstimate, confidence: float = 0.95) -> Findin
 def _table(estimate: SampleEstimate, confidence: float) -> ResultTable:
     """Shares are shown with the people that they stand for; means and totals as they are."""
     attributes = estimate.attributes or ((ALONE,) if estimate.statistic == "share" else ())
-    rows = tuple(_rows(estimate, confidence))
-    if estimate.method != "hajek":
-        return ResultTable("total", attributes, (), None, rows, ())
-    return ResultTable(
-        "people" if estimate.statistic == "share" else "per person", attributes, (), None, rows, ()
-    )
+    of_means: FigureKind = "people" if estimate.statistic == "share" else "per person"
+    kind: FigureKind = of_means if estimate.method == "hajek" else "total"
+    return ResultTable(kind, attributes, (), None, tuple(_rows(estimate, confidence)), ())
 
 
 def _rows(estimate: SampleEstimate, confidence: float) -> Iterator[ResultRow]:

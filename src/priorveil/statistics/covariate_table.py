@@ -33,7 +33,7 @@ class CovariateTable:
         if names is None:
             return cls._of_array(X)
         columns = table_columns(X, names, "X") or []
-        numbers = [_numbers(str(name), column) for name, column in zip(names, columns, strict=True)]
+        numbers = [_covariate(str(name), column) for name, column in zip(names, columns, strict=True)]
         return cls(tuple(map(str, names)), np.array(numbers).reshape(len(names), -1))._checked("X")
 
     @classmethod
@@ -177,7 +177,11 @@ def read_covariates(X: Any, formula: str | None, data: Any) -> CovariateTable:
     return CovariateTable.of_formula(formula, data)
 
 
-def _numbers(name: str, column: Any) -> Array:
+def _covariate(name: str, column: Any) -> Array:
+    return column_numbers("X", column, f"column {name} does not have numbers: use formula= for categories")
+
+
+def column_numbers(argument: str, column: Any, advice: str) -> Array:
     """A column as floats, with NaN for what is missing."""
     try:
         numbers = floats(column)
@@ -188,5 +192,4 @@ def _numbers(name: str, column: Any) -> Array:
             raise TypeError
         return np.array([np.nan if entry is None else entry for entry in entries], dtype=np.float64)
     except (TypeError, ValueError):  # its message may show an entry
-        advice = f"column {name} does not have numbers: use formula= for categories"
-        raise InvalidInput("X", NOT_SHOWN, advice) from None
+        raise InvalidInput(argument, NOT_SHOWN, advice) from None

@@ -39,6 +39,10 @@ def expected_information(
     """The expected information of the reports that these devices could have made; compliance, if given, is the last.
 
     `covariates` has a row for each covariate, `coefficients` one for each value but the last.
+
+    >>> Z = np.array([[1.0, 1.0], [0.0, 1.0]])
+    >>> expected_information(Z, np.zeros((1, 2)), [Device(np.arange(2), np.eye(2))]).round(9).tolist()
+    [[0.5, 0.25], [0.25, 0.25]]
     """
     count = coefficients.size
     total = np.zeros((count + (compliance is not None), count + (compliance is not None)))
@@ -63,20 +67,6 @@ def expected_information(
     return total
 
 
-def coefficient_information(channel: Array, X: Array, coefficients: Array) -> Array:
-    """The expected information of one person's report, for the coefficients of each value in turn.
-
-    `channel` has a row for each value; the rows of `X` stand for the distribution of the covariates; `coefficients`
-    has a column for each value but the last.
-
-    >>> Z = np.array([[1.0, 0.0], [1.0, 1.0]])
-    >>> coefficient_information(np.eye(2), Z, np.zeros((2, 1))).round(9).tolist()
-    [[0.25, 0.125], [0.125, 0.125]]
-    """
-    device = Device(np.arange(len(X)), channel.T)
-    return expected_information(X.T, coefficients.T, [device]) / len(X)
-
-
 def coefficient_errors(channel: Array, X: npt.ArrayLike, beta: npt.ArrayLike, people: int) -> Array:
     """The standard errors that the coefficients will have, in the shape of `beta`."""
     rows, coefficients = real_numbers(X), real_numbers(beta)
@@ -93,7 +83,8 @@ def coefficient_errors(channel: Array, X: npt.ArrayLike, beta: npt.ArrayLike, pe
         )
     if not np.isfinite(coefficients).all():
         raise InvalidInput("beta", NOT_SHOWN, "give finite numbers")
-    information = coefficient_information(channel, rows, coefficients.reshape(wanted))
+    device = Device(np.arange(len(rows)), channel.T)
+    information = expected_information(rows.T, coefficients.reshape(wanted).T, [device]) / len(rows)
     scale = np.sqrt(np.diag(information))
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = information / scale / scale[:, None]

@@ -73,11 +73,6 @@ class JointLikelihood(EstimatingEquation):
         """How many parameters there are."""
         return int(self.share_coefficients.stop) + (self.denials is not None)
 
-    def without_denials(self) -> JointLikelihood:
-        """The same if all carriers comply."""
-        kept = (self.covariates, self.share_covariates, self.likelihoods, self.outcome)
-        return JointLikelihood(*kept)
-
     def value_and_slope(self, theta: Array) -> tuple[float, Array]:
         """The log-likelihood and its derivative."""
         value, slope = 0.0, np.zeros(self.size)

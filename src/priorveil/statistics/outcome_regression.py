@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from priorveil.arrays import Array
 from priorveil.errors import NOT_SHOWN, InvalidInput, plural
-from priorveil.frames import as_column, floats
+from priorveil.frames import as_column
 from priorveil.notes import Note
 from priorveil.priors.label_texts import label_text
 from priorveil.reading.blas_threads import single_thread
 from priorveil.statistics.coefficient_fit import by_covariate
-from priorveil.statistics.covariate_table import CovariateTable, read_covariates
+from priorveil.statistics.covariate_table import CovariateTable, column_numbers, read_covariates
 from priorveil.statistics.device_reports import AllReports, read_devices
 from priorveil.statistics.joint_likelihood import JointLikelihood
 from priorveil.statistics.logit_search import NOTICEABLE
@@ -131,7 +131,7 @@ def _best(likelihood: JointLikelihood, of_shares: CovariateTable) -> tuple[Maxim
     others = [each.value for each in found if best.value - each.value > _AT_BOUND]
     notes = []
     if likelihood.denials is not None:
-        honest = likelihood.without_denials()
+        honest = replace(likelihood, denials=None)
         bound = max((climb(honest, start) for start in _starts(honest, of_shares)), key=lambda m: m.value)
         if best.value <= bound.value + _AT_BOUND:
             return bound, [Note("complianceAtBound", {"share": 1.0})]
@@ -167,7 +167,7 @@ def _fit(
     notes: Sequence[Note],
 ) -> OutcomeFit:
     theta, with_compliance = best.theta, likelihood.denials is not None and len(best.theta) == likelihood.size
-    equation = likelihood if with_compliance else likelihood.without_denials()
+    equation = likelihood if with_compliance else replace(likelihood, denials=None)
     values = [label_text(label) for label in read.labels[:-1]]
     names = (*covariates.names, *values)
     places = [*names, "sigma", *(f"{name} of {value}" for value in values for name in of_shares.names)]
@@ -234,12 +234,8 @@ def _back(
 
 
 def _numbers(outcome: Any, count: int) -> Array:
-    advice = "give a column of numbers, one for each report"
-    try:
-        numbers = floats(as_column(outcome, "outcome"))
-        array = np.array(outcome if numbers is None else numbers, dtype=np.float64)
-    except (TypeError, ValueError):  # its message may show an entry
-        raise InvalidInput("outcome", NOT_SHOWN, advice) from None
+    column = as_column(outcome, "outcome")
+    array = column_numbers("outcome", column, "give a column of numbers, one for each report")
     if array.shape != (count,):
         raise InvalidInput(
             "outcome",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -317,14 +317,11 @@ class StatisticTest:
             )
         if people is None:
             assert power is not None
-            people = self._least_people(truth, power)
+            people = least_people(partial(self.power, truth), power)
         reached = self.power(truth, people)
         return PowerAnalysis(
             self.label, self.null, truth, people, reached, self.level, self.sides, self.groups
         )
-
-    def _least_people(self, truth: float, power: float) -> int:
-        return least_people(lambda people: self.power(truth, people), power)
 
     def _least_truth(self, people: int, power: float) -> float:
         """The value nearest to the null, above it, that is found with this power."""

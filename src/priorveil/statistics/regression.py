@@ -18,7 +18,7 @@ from priorveil.reading.label_weights import LabelWeights, weights_of
 from priorveil.statistics.coefficient_fit import by_covariate
 from priorveil.statistics.corrected_scores import LinearScores, LogitScores
 from priorveil.statistics.covariate_table import CovariateTable, read_covariates
-from priorveil.statistics.device_reports import AllReports, DeviceReports, read_devices
+from priorveil.statistics.device_reports import AllReports, read_devices
 from priorveil.statistics.estimating_equation import EstimatingEquation
 from priorveil.statistics.logit import LogitLikelihood, comply
 from priorveil.statistics.logit_search import (
@@ -118,16 +118,6 @@ class _Rows:
     reports: AllReports
     covariates: CovariateTable
 
-    @property
-    def labels(self) -> tuple[Label, ...]:
-        """The values."""
-        return self.reports.labels
-
-    @property
-    def devices(self) -> Sequence[DeviceReports]:
-        """The reports of each device."""
-        return self.reports.devices
-
     def scaled(self) -> Array:
         """The covariates with spread one."""
         return self.covariates.scaling @ self.covariates.values
@@ -135,7 +125,7 @@ class _Rows:
     def scores(self, statistic: _Statistic) -> Array:
         """The scores of each report, in one row."""
         weights, names = statistic.weights[None], [statistic.name]
-        parts = (device.scores(weights, names, statistic.centred) for device in self.devices)
+        parts = (device.scores(weights, names, statistic.centred) for device in self.reports.devices)
         return self.reports.merge(parts)
 
     def fit(
@@ -169,7 +159,7 @@ class _Rows:
             covariates=self.covariates,
             equation=equation,
             theta=theta,
-            devices=self.devices,
+            devices=self.reports.devices,
             loglik_if_all_comply=if_all_comply,
         )
 
@@ -191,7 +181,7 @@ class _Rows:
 def _likelihood_fit(rows: _Rows) -> RegressionFit:
     likelihood = LogitLikelihood(rows.scaled(), rows.reports.likelihoods())
     best = maximise(likelihood, _value_scores(rows))
-    return rows.fit(likelihood, best.theta, rows.labels, [_warning(best)], best.value)
+    return rows.fit(likelihood, best.theta, rows.reports.labels, [_warning(best)], best.value)
 
 
 def _compliance_fit(rows: _Rows) -> RegressionFit:
@@ -203,17 +193,17 @@ def _compliance_fit(rows: _Rows) -> RegressionFit:
     inside = 0 < t < 1
     notes = [_warning(best), None if inside else Note("complianceAtBound", {"share": t})]
     equation, theta = (likelihood, best.theta) if inside else (likelihood.at(t), best.theta[:-1])
-    return rows.fit(equation, theta, rows.labels, notes, best.value, t, honest)
+    return rows.fit(equation, theta, rows.reports.labels, notes, best.value, t, honest)
 
 
 def _scores_fit(rows: _Rows) -> RegressionFit:
-    if not all(device.identifies for device in rows.devices):
+    if not all(device.identifies for device in rows.reports.devices):
         raise NotIdentifiable(
             "reports of one of these plans do not determine the distribution of the values, and have no scores",
             Hint("method", "likelihood", purpose="to use what they say"),
         )
     equation = LogitScores(rows.scaled(), _value_scores(rows))
-    return rows.fit(equation, climb(equation, np.zeros(equation.size)).theta, rows.labels)
+    return _climb_from_zero(rows, equation, rows.reports.labels)
 
 
 def _statistic_fit(rows: _Rows, statistic: _Statistic) -> RegressionFit:
@@ -223,12 +213,17 @@ def _statistic_fit(rows: _Rows, statistic: _Statistic) -> RegressionFit:
         raise InvalidInput("statistic", name, advice, Hint("model", "linear", purpose="for other statistics"))
     equation = LogitScores(rows.scaled(), rows.scores(statistic))
     labels = (name, f"not {first_labels([name])}")
-    return rows.fit(equation, climb(equation, np.zeros(equation.size)).theta, labels)
+    return _climb_from_zero(rows, equation, labels)
 
 
 def _linear_fit(rows: _Rows, statistic: _Statistic) -> RegressionFit:
     equation = LinearScores(rows.scaled(), rows.scores(statistic))
-    return rows.fit(equation, climb(equation, np.zeros(equation.size)).theta, (statistic.name,))
+    return _climb_from_zero(rows, equation, (statistic.name,))
+
+
+def _climb_from_zero(rows: _Rows, equation: EstimatingEquation, labels: tuple[Label, ...]) -> RegressionFit:
+    """The fit at the only maximum of a concave function."""
+    return rows.fit(equation, climb(equation, np.zeros(equation.size)).theta, labels)
 
 
 def _warning(best: LogitMaximum) -> Note | None:
@@ -242,11 +237,13 @@ def _value_scores(rows: _Rows) -> Array:
 
     Devices that do not identify them are lent the mean of the others: good enough for a start of a search.
     """
-    able = [device for device in rows.devices if device.identifies]
-    weights = np.eye(len(rows.labels))[:-1]
-    found = {id(device): device.scores(weights, rows.labels[:-1]) for device in able}
+    able = [device for device in rows.reports.devices if device.identifies]
+    weights = np.eye(len(rows.reports.labels))[:-1]
+    found = {id(device): device.scores(weights, rows.reports.labels[:-1]) for device in able}
     centre = np.concatenate(list(found.values()), axis=1).mean(axis=1, keepdims=True)
-    parts = (found.get(id(device), np.repeat(centre, len(device.rows), axis=1)) for device in rows.devices)
+    parts = (
+        found.get(id(device), np.repeat(centre, len(device.rows), axis=1)) for device in rows.reports.devices
+    )
     return rows.reports.merge(parts)
 
 
@@ -254,7 +251,7 @@ def _scores_at(rows: _Rows, compliance: float) -> Array | None:
     """The scores of the first value if this share of carriers comply; None if no device tells the values apart then."""
     parts: list[Array] = []
     able = False
-    for device in rows.devices:
+    for device in rows.reports.devices:
         table = device.table
         assert table is not None
         if device.plan is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,16 +49,7 @@ class Predictions(IntervalEstimate):
 
     def columns(self, confidence: float = 0.95) -> dict[str, Any]:
         """The columns of `to_frame`: the row, the value, and its number with its interval."""
-        low, high = self.interval(confidence)
-        rows, many = range(len(self.values)), len(self.labels)
-        return {
-            "row": np.repeat(rows, many),
-            "value": [label_text(label) for label in self.labels] * len(rows),
-            "estimate": self.values.ravel(),
-            "std_error": self.std_error.ravel(),
-            "low": low.ravel(),
-            "high": high.ravel(),
-        }
+        return _columns(self, {"row": range(len(self.values))}, "estimate", confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,16 +77,23 @@ class MarginalEffects(IntervalEstimate):
 
     def columns(self, confidence: float = 0.95) -> dict[str, Any]:
         """The columns of `to_frame`: covariate, value, and the effect with its interval."""
-        low, high = self.interval(confidence)
-        many = len(self.labels)
-        return {
-            "covariate": np.repeat(self.covariates, many),
-            "value": [label_text(label) for label in self.labels] * len(self.covariates),
-            "effect": self.values.ravel(),
-            "std_error": self.std_error.ravel(),
-            "low": low.ravel(),
-            "high": high.ravel(),
-        }
+        return _columns(self, {"covariate": self.covariates}, "effect", confidence)
+
+
+def _columns(
+    found: Predictions | MarginalEffects, rows: Mapping[str, Sequence[Any]], number: str, confidence: float
+) -> dict[str, Any]:
+    """A row for each number, beside what stands for its row of `values`, and for its column."""
+    low, high = found.interval(confidence)
+    repeated = {name: np.repeat(entries, len(found.labels)) for name, entries in rows.items()}
+    return {
+        **repeated,
+        "value": [label_text(label) for label in found.labels] * len(found.values),
+        number: found.values.ravel(),
+        "std_error": found.std_error.ravel(),
+        "low": low.ravel(),
+        "high": high.ravel(),
+    }
 
 
 def predict_shares(

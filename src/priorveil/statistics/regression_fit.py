@@ -86,11 +86,6 @@ class RegressionFit(CoefficientFit):
         """How many numbers were estimated."""
         return self.coefficients.size + (self.compliance is not None)
 
-    @property
-    def compliance_inside(self) -> bool:
-        """Whether compliance was estimated, and is not at an end of its range."""
-        return self.compliance is not None and 0 < self.compliance < 1
-
     # -- errors ----------------------------------------------------------------------------------------------
 
     @single_thread()
@@ -130,7 +125,8 @@ class RegressionFit(CoefficientFit):
     @property
     def compliance_std_error(self) -> float | None:
         """The standard error of the compliance; None if it was not estimated, or is at its bound."""
-        return float(np.sqrt(self._covariance[-1, -1])) if self.compliance_inside else None
+        inside = self.compliance is not None and 0 < self.compliance < 1
+        return float(np.sqrt(self._covariance[-1, -1])) if inside else None
 
     @cached_property
     def _covariance(self) -> Array:

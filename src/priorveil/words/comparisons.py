@@ -67,15 +67,13 @@ def _untested(table: ComparisonTable) -> list[str]:
     return [] if why is None else [say("noPValue", why=str(why))]
 
 
-def independence_text_of(test: Independence) -> str:
+def independence_summary(test: Independence) -> str:
     """A test of independence in a line."""
-    text = independence_text(test.chi_square, test.degrees, test.p_value)
-    line = f"{say('independenceTitle')}: {text} ({say('people', count=f'{test.people:,.12g}')})"
+    line = f"{say('independenceTitle')}: {independence_text(test)} ({say('people', count=f'{test.people:,.12g}')})"
     return f"{line}. {say('fewExpected')}" if test.few_people else line
 
 
 def independence_html(test: Independence) -> str:
     """A test of independence for a notebook."""
     few = [say("fewExpected")] if test.few_people else []
-    text = independence_text(test.chi_square, test.degrees, test.p_value)
-    return html.sheet(say("independenceTitle"), html.notes([text, *few]))
+    return html.sheet(say("independenceTitle"), html.notes([independence_text(test), *few]))

@@ -5,7 +5,7 @@ An estimate alone is shown as a finding of a result is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from priorveil.catalogue import say
 from priorveil.priors.label_texts import label_text
@@ -47,18 +47,13 @@ _CONFIDENCE = 0.95
 def estimate_text(estimate: Estimate) -> str:
     """The estimate as plain text."""
     found = finding_of(estimate, _CONFIDENCE)
-    lines = list(headlines(estimate))
-    for which, cells in _tables(found):
-        lines += [*which, *cells.lines()]
-    return "\n".join([*lines, *_notes(found)])
+    return _finding_text(headlines(estimate), found, _notes(found))
 
 
 def estimate_html(estimate: Estimate) -> str:
     """The estimate for a notebook."""
     found = finding_of(estimate, _CONFIDENCE)
-    tables = [html.notes(which) + cells.html() for which, cells in _tables(found)]
-    title = say("estimateTitle", reports=reports_text(estimate.reports))
-    return html.sheet(title, html.warnings(headlines(estimate)), *tables, html.notes(_notes(found)))
+    return _finding_html(html.warnings(headlines(estimate)), found, _notes(found))
 
 
 def estimate_summary(estimate: Estimate) -> str:
@@ -71,6 +66,17 @@ def estimate_summary(estimate: Estimate) -> str:
         figures.append(f"{', '.join(row.label)} {texts.value} ({texts.interval})")
     figures += [say("andMore", count=f"{size - _SUMMARISED:,}")] if size > _SUMMARISED else []
     return f"Estimate({estimate.method}, {reports_text(estimate.reports)}: {', '.join(figures)})"
+
+
+def _finding_text(head: Sequence[str], found: Finding, notes: Sequence[str]) -> str:
+    tables = (line for which, cells in _tables(found) for line in (*which, *cells.lines()))
+    return "\n".join([*head, *tables, *notes])
+
+
+def _finding_html(head: str, found: Finding, notes: Sequence[str]) -> str:
+    tables = [html.notes(which) + cells.html() for which, cells in _tables(found)]
+    title = say("estimateTitle", reports=reports_text(found.reports))
+    return html.sheet(title, head, *tables, html.notes(notes))
 
 
 def _tables(found: Finding) -> Iterator[tuple[list[str], TextTable]]:
@@ -149,10 +155,7 @@ def statistic_html(statistic: Statistic) -> str:
 def sample_text(estimate: SampleEstimate) -> str:
     """The estimate from a sample as plain text; the level beside other columns comes first."""
     found = sample_finding(estimate, _CONFIDENCE)
-    lines = [] if estimate.beside is None else [str(estimate.beside)]
-    for which, cells in _tables(found):
-        lines += [*which, *cells.lines()]
-    return "\n".join([*lines, *map(str, estimate.notes)])
+    return _finding_text(_beside(estimate), found, [*map(str, estimate.notes)])
 
 
 def sample_summary(estimate: SampleEstimate) -> str:
@@ -169,10 +172,11 @@ def sample_summary(estimate: SampleEstimate) -> str:
 def sample_html(estimate: SampleEstimate) -> str:
     """The estimate from a sample for a notebook."""
     found = sample_finding(estimate, _CONFIDENCE)
-    beside = [] if estimate.beside is None else [html.notes([str(estimate.beside)])]
-    tables = [html.notes(which) + cells.html() for which, cells in _tables(found)]
-    title = say("estimateTitle", reports=reports_text(estimate.reports))
-    return html.sheet(title, *beside, *tables, html.notes(map(str, estimate.notes)))
+    return _finding_html(html.notes(_beside(estimate)), found, [*map(str, estimate.notes)])
+
+
+def _beside(estimate: SampleEstimate) -> list[str]:
+    return [] if estimate.beside is None else [str(estimate.beside)]
 
 
 # -- tallies ---------------------------------------------------------------------------------------------

@@ -101,6 +101,14 @@ def _outcome_title(fit: OutcomeFit) -> str:
     return say("outcomeTitle", reports=reports_text(fit.reports))
 
 
+_ERRORS = {
+    "observed": "observedErrors",
+    "expected": "expectedErrors",
+    "outer": "outerErrors",
+    "robust": "robustErrors",
+}
+
+
 def _summary(fit: RegressionFit) -> _Summary:
     errors = say("clusterErrors" if fit.clusters is not None else _ERRORS[fit.errors])
     by_likelihood = say("fitByLikelihood", loglik=f"{fit.loglik:,.4f}", errors=errors)

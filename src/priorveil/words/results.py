@@ -26,6 +26,7 @@ from priorveil.results.document import (
     ResultTable,
 )
 from priorveil.results.lines import is_mean_of_sum, statistic_name
+from priorveil.statistics.independence import Independence
 from priorveil.statistics.samples import beside_columns
 
 Unit = Literal["people", "share", "points", "amount"]
@@ -165,25 +166,25 @@ def _stands_alone(found: Finding, table: ResultTable) -> bool:
 # -- comparisons -----------------------------------------------------------------------------------------
 
 
-def independence_text(chi_square: float, degrees: int, p_value: float) -> str:
-    """A chi-square test in a few words.
+def independence_text(test: Independence | IndependenceTest) -> str:
+    """A test of independence in a few words.
 
-    >>> independence_text(12.345, 3, 0.0063)
+    >>> independence_text(IndependenceTest(12.345, 3, 0.0063, False))
     'chi-square 12.35 with 3 degrees of freedom, p = 0.0063'
     """
-    counted = "oneDegreeOfFreedom" if degrees == 1 else "degreesOfFreedom"
+    counted = "oneDegreeOfFreedom" if test.degrees == 1 else "degreesOfFreedom"
     return say(
         "independenceTest",
-        chi_square=f"{chi_square:,.2f}",
-        degrees=say(counted, count=f"{degrees:,}"),
-        p_value=p_value_text(p_value),
+        chi_square=f"{test.chi_square:,.2f}",
+        degrees=say(counted, count=f"{test.degrees:,}"),
+        p_value=p_value_text(test.p_value),
     )
 
 
 def independence_line(compared: GroupComparison, test: IndependenceTest, result: Result) -> str:
     """The test that what is reported is independent of the group, as a line."""
-    text = independence_text(test.chi_square, test.degrees, test.p_value)
-    line = say("independenceOf", names=" x ".join(compared.attributes), by=result.by, test=text)
+    names, text = " x ".join(compared.attributes), independence_text(test)
+    line = say("independenceOf", names=names, by=result.by, test=text)
     return f"{line}. {say('fewExpected')}" if test.few_people else line
 
 

@@ -61,7 +61,7 @@ SHOWN: Mapping[type, Mapping[str, Callable[..., Any]]] = {
     Leakage: {"text": levels.leakage_text, "html": levels.leakage_html},
     Comparison: {"text": comparisons.comparison_text, "html": comparisons.comparison_html},
     ComparisonTable: {"text": comparisons.table_text, "html": comparisons.table_html},
-    Independence: {"text": comparisons.independence_text_of, "html": comparisons.independence_html},
+    Independence: {"text": comparisons.independence_summary, "html": comparisons.independence_html},
     Ledger: {"line": plans.ledger_title, "html": plans.ledger_html},
     MarginalEffects: {"text": regressions.effects_text, "html": regressions.effects_html},
     Note: {"text": note_text},
