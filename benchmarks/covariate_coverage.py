@@ -37,7 +37,7 @@ def survey(plan: pv.Plan, values: int, rng: np.random.Generator) -> OutcomeFit:
     shares = logit_shares((X @ np.array(SHARE_COEFFICIENTS[values])).T).T
     x = (rng.uniform(size=PEOPLE)[:, None] > shares.cumsum(axis=1)[:, :-1]).sum(axis=1)
     outcome = X @ MEAN + np.append(EFFECTS[values], 0.0)[x] + rng.normal(size=PEOPLE)
-    return pv.regress_on(plan.privatize(x, rng, codes=True), plan, outcome, X)
+    return pv.regress_on(plan.privatize(x, rng, codes=True), plan=plan, outcome=outcome, X=X)
 
 
 def coverage(values: int, simulations: int) -> tuple[tuple[str, ...], Array]:

@@ -49,13 +49,13 @@ def test_minarets() -> None:
     reports, each = np.where(table["yes"] == 1, 0, 1), [plans[condition] for condition in table["condition"]]
     X = pd.DataFrame({"one": 1.0, "age": table["age"].astype(float)})
     outcome = table["left_right"]
-    fit = pv.regress_on(reports, each, outcome, X, compliance=True, shares="constant")
+    fit = pv.regress_on(reports, plan=each, outcome=outcome, X=X, compliance=True, shares="constant")
     assert fit.names == ("one", "age", "yes")
     assert fit.loglik == pytest.approx(MINARETS_LOGLIK, abs=1e-4)
     assert fit.coefficients == pytest.approx(MINARETS_COEFFICIENTS, abs=1e-5)
     assert fit.sigma == pytest.approx(MINARETS_SIGMA, abs=1e-5)
     assert fit.compliance is not None and 0.6 < fit.compliance < 0.7
-    other = pv.regress_on(reports, each, outcome, X, compliance=True)
+    other = pv.regress_on(reports, plan=each, outcome=outcome, X=X, compliance=True)
     assert other.loglik > fit.loglik  # the share may depend on age
     assert other.share_coefficients.shape == (2,) and fit.share_coefficients.shape == (1,)
 
@@ -83,7 +83,9 @@ def test_slopes_and_information_are_derivatives(values: int, with_denials: bool)
 def test_known_values_give_least_squares() -> None:
     """Direct answers: the values are known, and the fit is ordinary least squares."""
     values, outcome, X = people(-0.8)
-    fit = pv.regress_on([*values[:-1], 0], [None] * (len(values) - 1) + [two_values()], outcome, X)
+    fit = pv.regress_on(
+        [*values[:-1], 0], plan=[None] * (len(values) - 1) + [two_values()], outcome=outcome, X=X
+    )
     design = np.column_stack([X, values == "yes"])[:-1]
     expected, rest = np.linalg.lstsq(design, outcome[:-1], rcond=None)[:2]
     assert fit.coefficients == pytest.approx(expected, abs=2e-3)
@@ -94,7 +96,9 @@ def test_known_values_give_least_squares() -> None:
 @pytest.mark.parametrize("effect", [-0.8, 0.8, -3.0, 3.0])
 def test_effects_of_either_sign_are_found(effect: float) -> None:
     values, outcome, X = people(effect)
-    fit = pv.regress_on(two_values().privatize(values, np.random.default_rng(2)), two_values(), outcome, X)
+    fit = pv.regress_on(
+        two_values().privatize(values, np.random.default_rng(2)), plan=two_values(), outcome=outcome, X=X
+    )
     truth = [3.0, 0.2, effect]
     assert (np.abs(fit.coefficients - truth) < 4 * fit.std_errors).all()
     assert (fit.std_errors < 0.2).all() and fit.notes == ()
@@ -107,7 +111,7 @@ def test_four_values_have_effects_beside_the_last() -> None:
     codes = rng.choice(4, 10_000, p=FOUR.probabilities)
     outcome = 50_000 + 1_000 * np.array([1.0, -1.0, 0.5, 0.0])[codes] + 500 * rng.normal(size=len(codes))
     plan = pv.design(FOUR, 1.0, pv.Distribution())
-    fit = pv.regress_on(plan.privatize(codes, rng, codes=True), plan, outcome)
+    fit = pv.regress_on(plan.privatize(codes, rng, codes=True), plan=plan, outcome=outcome)
     assert fit.names == ("intercept", "a", "b", "c")
     truth = np.array([50_000, 1_000, -1_000, 500])
     assert (np.abs(fit.coefficients - truth) < 4 * fit.std_errors).all()
@@ -118,7 +122,7 @@ def test_four_values_have_effects_beside_the_last() -> None:
 def test_the_unit_of_the_outcome_does_not_matter() -> None:
     values, outcome, X = people(-0.8, n=1_000)
     reports = two_values().privatize(values, np.random.default_rng(2))
-    one, other = (pv.regress_on(reports, two_values(), s * outcome, X) for s in (1.0, 1e6))
+    one, other = (pv.regress_on(reports, plan=two_values(), outcome=s * outcome, X=X) for s in (1.0, 1e6))
     assert other.coefficients / 1e6 == pytest.approx(one.coefficients, rel=1e-4)
     assert other.std_errors / 1e6 == pytest.approx(one.std_errors, rel=1e-4)
     assert other.sigma_std_error / 1e6 == pytest.approx(one.sigma_std_error, rel=1e-4)
@@ -129,7 +133,7 @@ def test_covariates_without_a_constant() -> None:
     values, outcome, X = people(-0.8)
     groups = pd.DataFrame({"young": (X["age"] < 0).astype(float), "old": (X["age"] >= 0).astype(float)})
     fit = pv.regress_on(
-        two_values().privatize(values, np.random.default_rng(2)), two_values(), outcome, groups
+        two_values().privatize(values, np.random.default_rng(2)), plan=two_values(), outcome=outcome, X=groups
     )
     assert fit.coefficients[0] == pytest.approx(2.84, abs=0.15) and fit.coefficients[1] == pytest.approx(
         3.16, abs=0.15
@@ -143,9 +147,9 @@ def test_compliance_at_its_bound() -> None:
     fits = [
         pv.regress_on(
             two_values().privatize(values, np.random.default_rng(seed)),
-            two_values(),
-            outcome,
-            X,
+            plan=two_values(),
+            outcome=outcome,
+            X=X,
             compliance=True,
         )
         for seed in range(6)
@@ -154,13 +158,15 @@ def test_compliance_at_its_bound() -> None:
     assert at_bound and len(at_bound) < len(fits)
     assert at_bound[0].compliance_std_error is None and at_bound[0].compliance_interval() is None
     assert [note.code for note in at_bound[0].notes] == ["complianceAtBound"]
-    without = pv.regress_on(reports, two_values(), outcome, X)
+    without = pv.regress_on(reports, plan=two_values(), outcome=outcome, X=X)
     assert without.compliance is None
 
 
 def test_the_summary() -> None:
     values, outcome, X = people(-0.8, n=1_000)
-    fit = pv.regress_on(two_values().privatize(values, np.random.default_rng(2)), two_values(), outcome, X)
+    fit = pv.regress_on(
+        two_values().privatize(values, np.random.default_rng(2)), plan=two_values(), outcome=outcome, X=X
+    )
     text = str(fit)
     assert text.startswith("Beside other columns, LDP 1.90")
     assert "P>|z|" in text and "share of yes" in text and "sigma" in text
@@ -173,7 +179,7 @@ def test_what_the_reports_do_not_determine() -> None:
     three = pv.Prior({"a": 0.3, "b": 0.3, "c": 0.4})
     useless = pv.Plan.of([[0.7, 0.3], [0.3, 0.7], [0.5, 0.5]], three, pv.Histogram())
     with raises(NotIdentifiable):
-        pv.regress_on([0, 1] * 100, useless, outcome, X)
+        pv.regress_on([0, 1] * 100, plan=useless, outcome=outcome, X=X)
 
 
 @pytest.mark.parametrize(
@@ -198,4 +204,4 @@ def test_wrong_arguments(argument: str, changes: dict[str, Any]) -> None:
 def test_compliance_is_for_two_values_and_tables() -> None:
     plan = pv.design(FOUR, 1.0, pv.Distribution())
     with raises(InvalidInput, argument="compliance"):
-        pv.regress_on([0, 1, 2, 3], plan, [1.0, 2.0, 0.5, 3.0], compliance=True)
+        pv.regress_on([0, 1, 2, 3], plan=plan, outcome=[1.0, 2.0, 0.5, 3.0], compliance=True)

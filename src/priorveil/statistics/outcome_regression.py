@@ -32,11 +32,11 @@ _AT_BOUND = 1e-3  # of log-likelihood: compliance that gains no more is at its b
 @single_thread()
 def regress_on(
     reports: Any,
+    *,
     plan: Any,
     outcome: Any,
     X: Any = None,
     compliance: bool = False,
-    *,
     formula: str | None = None,
     data: Any = None,
     shares: ShareModel = "logit",
@@ -60,7 +60,7 @@ def regress_on(
     >>> smokes = np.where(rng.uniform(size=20_000) < 0.3, "yes", "no")
     >>> income = 3 - 0.8 * (smokes == "yes") + rng.normal(size=len(smokes))
     >>> plan = pv.design(pv.Prior({"yes": 0.3, "no": 0.7}), 1.0, pv.Distribution())
-    >>> fit = pv.regress_on(plan.privatize(smokes, rng), plan, income)
+    >>> fit = pv.regress_on(plan.privatize(smokes, rng), plan=plan, outcome=income)
     >>> fit.names, fit.coefficients.round(1).tolist(), round(fit.sigma, 1)
     (('intercept', 'yes'), [3.0, -0.8], 1.0)
     """

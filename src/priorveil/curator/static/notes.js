@@ -11,8 +11,8 @@ const VALUE_TEXTS = {
   confidence: (share, speak) => speak.number(share, { style: "percent", maximumFractionDigits: 1 }),
   errors: fixed(1),
   first: label,
-  ldp: digits(6),
-  lip: digits(6),
+  ldp: (level, speak) => speak.level(level),
+  lip: (level, speak) => speak.level(level),
   p_value: (p, speak) =>
     p < 1e-4 ? `p < ${speak.number(1e-4, { maximumFractionDigits: 4 })}` : `p = ${digits(3)(p, speak)}`,
   people: (count, speak) => speak.say("people", { count: speak.number(Math.ceil(count), upTwo) }),
