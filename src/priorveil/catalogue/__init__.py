@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent  # a file for each language
@@ -18,7 +20,8 @@ def say(key: str, **values: object) -> str:
     return ENGLISH[key].format_map(values)
 
 
-def every_language() -> dict[str, dict[str, str]]:
+@cache
+def every_language() -> Mapping[str, Mapping[str, str]]:
     """The texts by language and key. English has every key; other languages have those that the public reads."""
     files = sorted(FOLDER.glob("*.json"), key=lambda path: (path.stem != "en", path.stem))
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
