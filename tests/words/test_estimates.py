@@ -24,8 +24,10 @@ JOINT = pv.Prior.joint(
 )
 
 
-def estimate_of(prior: pv.Prior, query: pv.Query, values: Any, method: Any = "auto") -> Estimate:
-    plan = pv.design(prior, 1.0, query)
+def estimate_of(
+    prior: pv.Prior, query: pv.Query, values: Any, method: Any = "auto", design: Any = "auto"
+) -> Estimate:
+    plan = pv.design(prior, 1.0, query, method=design)
     return plan.estimate(plan.tally(plan.privatize(values, np.random.default_rng(1))), method)
 
 
@@ -50,7 +52,7 @@ def cells_of(estimate: Estimate) -> Any:
 
 def test_an_estimate_at_a_prompt_is_a_line() -> None:
     assert repr(counts()) == "Estimate(unbiased, 100 reports: a 30.0 (22.2 to 37.8), b 70.0 (62.2 to 77.8))"
-    found = estimate_of(pv.Prior.zipf(60), pv.Distribution(), [3] * 100)
+    found = estimate_of(pv.Prior.zipf(60), pv.Distribution(), [3] * 100, design="unary")
     assert repr(found).endswith(", and 57 more)") and len(repr(found)) < 150
 
 
@@ -86,7 +88,7 @@ def test_a_margin_has_the_names_of_its_attributes() -> None:
 @pytest.mark.parametrize(("size", "shown"), [(50, 50), (60, 50)])
 def test_of_many_counts_those_are_shown_that_the_prior_expects_most(size: int, shown: int) -> None:
     prior = pv.Prior(np.arange(1, size + 1) / (size * (size + 1) / 2), labels=[f"v{n}" for n in range(size)])
-    found = estimate_of(prior, pv.Distribution(), ["v0"] * 1_000)
+    found = estimate_of(prior, pv.Distribution(), ["v0"] * 1_000, design="unary")
     labels = [row.label[0] for row in selection(tables_of(found)[0])[0]]
     chosen = f"The {shown} of {size} values that the prior expects most"
     if size == shown:
@@ -98,20 +100,22 @@ def test_of_many_counts_those_are_shown_that_the_prior_expects_most(size: int, s
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("method", ["unbiased", "mle"])
-def test_the_intervals_that_are_printed_of_many_contain_the_truth(method: Any) -> None:
-    """Of 500 intervals of 95 %, on average 475 contain it; fewer than 455 once in ten thousand times.
+def test_the_intervals_that_are_printed_of_many_contain_the_truth() -> None:
+    """Of 300 intervals of 95 %, on average 285 contain it; fewer than 269 once in ten thousand times.
 
-    Of the largest estimates, 106 did by the first method and 113 by the second.
+    Of the largest estimates, every fifth did, which this refuses for sure; of intervals of 84 %, 99 in 100.
     """
-    prior, rng, truths = pv.Prior.zipf(2_000), np.random.default_rng(4), []
+    prior, rng = pv.Prior.zipf(2_000), np.random.default_rng(4)
     plan, population = pv.design(prior, 2.0, pv.Distribution(), method="arc"), prior.probabilities[::-1]
-    for _ in range(10):
+    truths: dict[str, list[bool]] = {"unbiased": [], "mle": []}
+    for _ in range(6):
         people = rng.choice(2_000, 5_000, p=population)
-        found = plan.estimate(plan.tally(plan.privatize(people, rng, codes=True)), method)
-        rows, _ = selection(tables_of(found)[0])
-        truths += [row.low <= 5_000 * population[int(row.label[0])] <= row.high for row in rows]
-    assert len(truths) == 500 and sum(truths) >= 455
+        tally = plan.tally(plan.privatize(people, rng, codes=True))
+        for method, inside in truths.items():  # in turn, since they share most of the work
+            found = plan.estimate(tally, method)  # type: ignore[arg-type]
+            rows, _ = selection(tables_of(found)[0])
+            inside += [row.low <= 5_000 * population[int(row.label[0])] <= row.high for row in rows]
+    assert all(len(inside) == 300 and sum(inside) >= 269 for inside in truths.values())
 
 
 def test_of_many_counts_without_a_prior_the_first_are_shown() -> None:
