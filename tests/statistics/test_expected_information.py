@@ -156,3 +156,14 @@ def test_errors_of_arcs_are_those_of_reports(values: int, epsilon: float) -> Non
     expected = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
     beta = np.log(P[:-1] / P[-1])[None]
     assert plan.coefficient_errors([[1.0]], beta, 40_000)[0] == pytest.approx(expected, rel=0.04)
+
+
+def test_people_and_power_of_coefficients() -> None:
+    """With a plan for the shares at hand: half of the people at each end of the slope, as in the references."""
+    noisy = design(Prior([0.20886, 0.79114]), 1.0, Distribution())
+    X, beta = [[1.0, 0.0], [1.0, 1.0]], [-1.6, 0.5]
+    people = noisy.coefficient_people(X, beta, power=0.8)
+    assert people[1] == pytest.approx(PEOPLE, abs=2)
+    assert noisy.coefficient_power(X, beta, int(people[1]))[1] == pytest.approx(0.8, abs=1e-3)
+    assert noisy.coefficient_people(X, [-1.6, 0.0])[1] == math.inf
+    assert noisy.coefficient_power(X, [-1.6, 0.0], 1_000)[1] == pytest.approx(0.05)

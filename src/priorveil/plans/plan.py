@@ -77,7 +77,9 @@ from priorveil.statistics.planning import (
     PowerAnalysis,
     ScoreMoments,
     StatisticTest,
+    people_for_coefficients,
     people_within,
+    power_for_coefficients,
     require_people,
 )
 from priorveil.statistics.published_totals import totals_level
@@ -496,6 +498,46 @@ class Plan(PlanData):
         [0.139, 0.176]
         """
         return coefficient_errors(self.mechanism.report_matrix, X, beta, people)
+
+    def coefficient_people(
+        self,
+        X: npt.ArrayLike,
+        beta: npt.ArrayLike,
+        power: float = 0.8,
+        level: float = 0.05,
+        sides: OneOrTwo = 2,
+    ) -> Array:
+        """How many people a test of each coefficient against zero takes; infinite for a coefficient of zero.
+
+        `X` and `beta` are those of `coefficient_errors`.
+
+        >>> import priorveil as pv
+        >>> plan = pv.design(pv.Prior({"yes": 0.2, "no": 0.8}), 1.0, pv.Distribution())
+        >>> plan.coefficient_people([[1, 0], [1, 1]], [-1.6, 0.5]).tolist()
+        [177.0, 2930.0]
+        """
+        errors = self.coefficient_errors(X, beta, people=1)
+        return people_for_coefficients(errors, np.asarray(beta, dtype=np.float64), power, level, sides)
+
+    def coefficient_power(
+        self,
+        X: npt.ArrayLike,
+        beta: npt.ArrayLike,
+        people: int,
+        level: float = 0.05,
+        sides: OneOrTwo = 2,
+    ) -> Array:
+        """The chance that a test of each coefficient against zero, on this many reports, finds that it is not zero.
+
+        `X` and `beta` are those of `coefficient_errors`.
+
+        >>> import priorveil as pv
+        >>> plan = pv.design(pv.Prior({"yes": 0.2, "no": 0.8}), 1.0, pv.Distribution())
+        >>> plan.coefficient_power([[1, 0], [1, 1]], [-1.6, 0.5], people=2_930).round(2).tolist()
+        [1.0, 0.8]
+        """
+        errors = self.coefficient_errors(X, beta, people)
+        return power_for_coefficients(errors, np.asarray(beta, dtype=np.float64), level, sides)
 
     def expected_precision(self, people: int = 10_000, confidence: float = 0.95) -> Precision:
         """The precision to expect from this many people who follow the prior (or the one that a set is read at).

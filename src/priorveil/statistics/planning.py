@@ -215,6 +215,26 @@ def people_for_coefficient(
     )
 
 
+def people_for_coefficients(
+    errors: Array, effects: Array, power: float, level: float, sides: OneOrTwo
+) -> Array:
+    """As `people_for_coefficient`, for each of several, from the errors that one report would give."""
+    numbers = (
+        people_for_coefficient(error**2, effect, level, power, sides) if effect else math.inf
+        for error, effect in zip(errors.ravel().tolist(), effects.ravel().tolist(), strict=True)
+    )
+    return np.array([float(number) for number in numbers]).reshape(errors.shape)
+
+
+def power_for_coefficients(errors: Array, effects: Array, level: float, sides: OneOrTwo) -> Array:
+    """The power of tests of coefficients with these standard errors."""
+    powers = (
+        power_of_test(abs(effect), error**2, error**2, 1, level, sides)
+        for error, effect in zip(errors.ravel().tolist(), effects.ravel().tolist(), strict=True)
+    )
+    return np.array([*powers]).reshape(errors.shape)
+
+
 @dataclass(frozen=True)
 class PowerAnalysis:
     """A test of a statistic, and what it can find; prints as a sentence.
