@@ -20,10 +20,9 @@ PEOPLE, ROUNDS = 48_842, 150
 def plan() -> pv.Plan:
     """A plan for both margins and the whole table, with the shares of the data as the prior."""
     try:
-        rows = list(datasets._adult_rows(datasets.find("adult")))
+        table = datasets.adult_table()
     except DataNotFound:
         pytest.skip("Adult is not on this machine")
-    table = {"education": [row[3] for row in rows], "income": [row[14].rstrip(".") for row in rows]}
     prior = pv.Prior.from_table(table, ["education", "income"], public=True)
     query = pv.Linear.margins(prior, ["education", "income", ("education", "income")], unbiased=True)
     return pv.design(prior, 1.0, query, gap=0.05)

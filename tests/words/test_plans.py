@@ -11,6 +11,7 @@ import pytest
 
 import priorveil as pv
 from priorveil.errors import PlanError
+from priorveil.formatting import level_at_most
 from priorveil.notes import Note
 from priorveil.plans.document import content_id
 from priorveil.reading.tally_reading import ASSUMES
@@ -101,7 +102,9 @@ def test_an_assumed_prior_puts_ldp_first_wherever_a_level_is_named() -> None:
     guess = pv.design(pv.Prior([0.2, 0.8], assumed=True), 1.0, pv.Histogram())
     assert dict(plan_facts(guess))["prior"] == "assumed, not known"
     (remark,) = guess.estimate(guess.tally([0])).remarks
-    assert f"LDP at {guess.certificate.ldp:.6g} holds for everybody, LIP at 1 {right}" in str(remark)
+    assert f"LDP at {level_at_most(guess.certificate.ldp)} holds for everybody, LIP at 1 {right}" in str(
+        remark
+    )
 
 
 @pytest.mark.parametrize("query", [pv.Histogram(), pv.Distribution()], ids=lambda query: query.kind)
