@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -440,3 +440,16 @@ def _budget(epsilon: float | None, lower: float | None, upper: float | None, not
     if notion != "lip":
         raise click.UsageError(f"--lower and --upper are for lip; {notion} has one level: use --epsilon")
     return pv.Budget(math.inf if lower is None else lower, math.inf if upper is None else upper)
+
+
+def epsilons(default: Sequence[float]) -> Callable[[Command], Command]:
+    """The option for several budgets."""
+    return click.option(
+        "--epsilon",
+        "--eps",
+        "epsilons",
+        type=POSITIVE,
+        multiple=True,
+        default=default,
+        help="Repeatable.",
+    )

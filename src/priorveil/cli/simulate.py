@@ -74,15 +74,7 @@ _SECTIONS = {
 
 @click.command(cls=options.SectionedCommand, sections=_SECTIONS, epilog=options.epilog(__doc__))
 @click.argument("prior_file", metavar="[PRIOR]", type=options.INPUT_FILE, required=False)
-@click.option(
-    "--epsilon",
-    "--eps",
-    "epsilons",
-    type=options.POSITIVE,
-    multiple=True,
-    default=_EPSILONS,
-    help="Repeatable.",
-)
+@options.epsilons(_EPSILONS)
 @options.query_options
 @options.NUMBERS
 @click.option("--method", "methods", multiple=True, help="A method to compare, named above; repeatable.")

@@ -70,15 +70,7 @@ _SECTIONS = {
 )
 @click.option("--people", type=options.WholeNumber(min=1), help="How many people will answer.")
 @click.option("--confidence", type=options.SHARE, default=0.95, help="Of the intervals.")
-@click.option(
-    "--epsilon",
-    "--eps",
-    "epsilons",
-    type=options.POSITIVE,
-    multiple=True,
-    default=_EPSILONS,
-    help="Repeatable.",
-)
+@options.epsilons(_EPSILONS)
 @options.query_options
 @options.NUMBERS
 @options.prior_format_options
